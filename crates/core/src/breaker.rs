@@ -1,0 +1,389 @@
+//! `Breaker`: the handle that callers, drivers and operators hold.
+
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use crate::event::{Reason, Rejection, Transition};
+use crate::hot::{Asked, Hot, Recorded};
+use crate::kind::Kind;
+use crate::machine::{FORCED_WAIT, Machine, Phase, SOON, is_degraded, probing_wait};
+use crate::outcome::Outcome;
+use crate::permit::{Handle, Permit, Seat, Standing, Ticket};
+use crate::policy::{Mode, Policy};
+use crate::scope::ScopeName;
+use crate::state::State;
+use crate::sync::{Mutex, MutexGuard, lock};
+use crate::tick::Tick;
+
+/// A circuit breaker. Clones are handles on the same one.
+///
+/// It never reads a clock: `now` is the last argument of everything. A `now` that goes backwards counts as the latest
+/// one seen. Time passes only when somebody asks: nothing runs in the background. Methods come in four kinds:
+///
+/// - *questions* have no effect: [`state`](Self::state), [`is_available`](Self::is_available),
+///   [`snapshot`](Self::snapshot), [`history`](Self::history);
+/// - *inputs*: [`try_acquire`](Self::try_acquire), then [`Permit::record`], [`Permit::progress`], [`Permit::cancel`];
+/// - *commands* of an operator: [`force_open`](Self::force_open), [`force_closed`](Self::force_closed),
+///   [`release`](Self::release), [`reset`](Self::reset), [`reconfigure`](Self::reconfigure);
+/// - *outputs*: the [`Transition`] that an input returns, and the numbered history that keeps the last 20.
+///
+/// ```
+/// use core::time::Duration;
+/// use fuseline_core::{Breaker, Kind, Outcome, Policy, ScopeName, State, Tick};
+///
+/// let breaker = Breaker::new(ScopeName::provider("openai"), Policy::default());
+/// let now = Tick::ZERO;
+/// for _ in 0..5 {
+///     breaker.try_acquire(now)?.record(&Outcome::failure(Kind::ServerError), now);
+/// }
+/// assert_eq!(breaker.state(now), State::Open);
+/// let refused = breaker.try_acquire(now).unwrap_err();
+/// assert!(refused.retry_after >= Duration::from_secs(15));
+///
+/// let probe = breaker.try_acquire(now + refused.retry_after)?;
+/// assert!(probe.is_probe());
+/// # Ok::<(), fuseline_core::Rejection>(())
+/// ```
+#[derive(Clone)]
+pub struct Breaker(pub(crate) Arc<Inner>);
+
+pub(crate) struct Inner {
+    pub(crate) name: ScopeName,
+    pub(crate) hot: Hot,
+    machine: Mutex<Machine>,
+}
+
+impl Breaker {
+    /// A closed breaker. Its jitter is seeded by its name; [`with_seed`](Self::with_seed) tells replicas apart.
+    pub fn new(name: ScopeName, policy: Policy) -> Self {
+        Self::with_seed(name, policy, 0)
+    }
+
+    /// A closed breaker whose jitter follows from this seed and its name.
+    pub fn with_seed(name: ScopeName, policy: Policy, seed: u64) -> Self {
+        let seed = name.to_string().bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3) // FNV-1a
+        });
+        let hot = Hot::new();
+        let machine = Mutex::new(Machine::new(policy, seed, &hot));
+        Self(Arc::new(Inner { name, hot, machine }))
+    }
+
+    /// Its name, which tells its scope.
+    pub fn name(&self) -> &ScopeName {
+        &self.0.name
+    }
+
+    /// The settings in force.
+    pub fn policy(&self) -> Policy {
+        self.0.lock().policy.clone()
+    }
+
+    /// Asks for leave to make one call.
+    ///
+    /// # Errors
+    /// The call must not be made; the rejection says why and when to ask again.
+    pub fn try_acquire(&self, now: Tick) -> Result<Permit<'_>, Rejection> {
+        self.try_acquire_within(Duration::ZERO, now)
+    }
+
+    /// Asks for leave to make one call that is given up after `limit`: a probe's lease then outlives it.
+    ///
+    /// # Errors
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_within(&self, limit: Duration, now: Tick) -> Result<Permit<'_>, Rejection> {
+        let ticket = self.0.acquire(limit, now)?;
+        Ok(Permit::new(Handle::Borrowed(&self.0), ticket))
+    }
+
+    /// As [`try_acquire_within`](Self::try_acquire_within), with a permit that owns its breaker.
+    ///
+    /// # Errors
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_owned(&self, limit: Duration, now: Tick) -> Result<Permit<'static>, Rejection> {
+        let ticket = self.0.acquire(limit, now)?;
+        Ok(Permit::new(Handle::Owned(Arc::clone(&self.0)), ticket))
+    }
+
+    /// The state as the next operation would find it. An `open` whose cooldown has ended still reads `open`: only a
+    /// call makes it half-open.
+    pub fn state(&self, now: Tick) -> State {
+        self.0.lock().state_at(&self.0.hot, now)
+    }
+
+    /// Whether a call would be let through now.
+    pub fn is_available(&self, now: Tick) -> bool {
+        self.check(now).is_ok()
+    }
+
+    /// Asks as [`try_acquire`](Self::try_acquire) does, and changes nothing.
+    ///
+    /// # Errors
+    /// The rejection that a call would get.
+    pub fn check(&self, now: Tick) -> Result<(), Rejection> {
+        if self.0.hot.mode() != Mode::Enforce || self.0.hot.is_quiet(now) {
+            return Ok(());
+        }
+        self.0.lock().check_at(&self.0.hot, now)
+    }
+
+    /// Whether the next call would be a probe: half-open with a free slot, or open with the cooldown over.
+    pub fn is_due(&self, now: Tick) -> bool {
+        !self.0.hot.is_quiet(now) && self.0.lock().is_due_at(now)
+    }
+
+    /// Transitions after number `after`, oldest first; the last 20 are kept.
+    pub fn history(&self, after: u64) -> Vec<Transition> {
+        self.0.lock().history.iter().filter(|transition| transition.number > after).cloned().collect()
+    }
+
+    /// Counts the transitions so far: an observer that has read up to this number has seen all.
+    pub fn changes(&self) -> u64 {
+        self.0.hot.changes()
+    }
+
+    /// Rejects all calls, until `until` or until released.
+    pub fn force_open(&self, until: Option<Tick>, now: Tick) {
+        self.0.lock().force(&self.0.hot, true, until, now);
+    }
+
+    /// Lets all calls pass, until `until` or until released.
+    pub fn force_closed(&self, until: Option<Tick>, now: Tick) {
+        self.0.lock().force(&self.0.hot, false, until, now);
+    }
+
+    /// Ends a forced state in a fresh `closed`. Does nothing where none is in force.
+    pub fn release(&self, now: Tick) {
+        self.clear_hold();
+        self.0.lock().release(&self.0.hot, now);
+    }
+
+    /// A fresh `closed`, from any state.
+    pub fn reset(&self, now: Tick) {
+        self.clear_hold();
+        self.0.lock().reset(&self.0.hot, now);
+    }
+
+    /// Other settings from now on. Generation, run, episodes and the end of a running cooldown stay; a window that
+    /// changed starts empty. Calls in flight under no `max_in_flight` are not counted against a new one.
+    pub fn reconfigure(&self, policy: Policy, now: Tick) {
+        self.0.lock().reconfigure(&self.0.hot, policy, now);
+    }
+
+    /// What the breaker does with its decisions.
+    pub fn mode(&self) -> Mode {
+        self.0.hot.mode()
+    }
+
+    pub(crate) fn hold_until(&self, until: Tick) {
+        self.0.hot.hold(until);
+    }
+
+    pub(crate) fn clear_hold(&self) {
+        self.0.hot.clear_hold();
+    }
+
+    /// The wait that the provider asked for, if it is not over.
+    pub(crate) fn held(&self, now: Tick) -> Option<Rejection> {
+        self.0.hot.held(now)
+    }
+
+    pub(crate) fn count_rejection(&self, reason: Reason) {
+        self.0.hot.rejected(reason);
+    }
+
+    /// Closed, and nobody else holds a handle or a permit.
+    pub(crate) fn is_idle(&self, now: Tick) -> bool {
+        Arc::strong_count(&self.0) == 1
+            && self.held(now).is_none()
+            && matches!(self.state(now), State::Closed | State::Degraded)
+    }
+
+    pub(crate) fn has_failures(&self) -> bool {
+        let machine = self.0.lock();
+        machine.episodes > 0 || machine.counts.run > 0
+    }
+
+    /// Opens a closed breaker because `open` of the `of` models behind it are.
+    pub(crate) fn open_by_models(&self, kind: Kind, open: u32, of: u32, now: Tick) {
+        self.0.lock().open_by_models(&self.0.hot, kind, open, of, now);
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Machine> {
+        self.0.lock()
+    }
+}
+
+impl Inner {
+    fn lock(&self) -> MutexGuard<'_, Machine> {
+        lock(&self.machine)
+    }
+
+    fn acquire(&self, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
+        let asked = match self.hot.mode() {
+            Mode::Off => return Ok(self.unseated(Standing::Off)),
+            Mode::Enforce | Mode::Shadow => self.hot.ask(now),
+        };
+        let answer = match asked {
+            Asked::Admitted(ticket) => return Ok(ticket),
+            Asked::Rejected(rejection) => Err(rejection),
+            Asked::Unclear => self.lock().acquire(&self.hot, limit, now),
+        };
+        answer.or_else(|rejection| {
+            self.hot.rejected(rejection.reason);
+            match self.hot.mode() {
+                Mode::Shadow => Ok(self.unseated(Standing::Ghost(rejection))),
+                Mode::Enforce | Mode::Off => Err(rejection),
+            }
+        })
+    }
+
+    fn unseated(&self, standing: Standing) -> Ticket {
+        Ticket { generation: crate::state::Generation::FIRST, standing, seat: Seat::Unlimited }
+    }
+
+    pub(crate) fn settle(&self, ticket: &Ticket, outcome: &Outcome, now: Tick) -> Option<Transition> {
+        self.hot.leave(ticket.seat);
+        let probe = match ticket.standing {
+            Standing::Ghost(_) | Standing::Off => return None,
+            Standing::Plain => false,
+            Standing::Probe(_) => true,
+        };
+        match outcome {
+            Outcome::Success { took } => {
+                let recorded =
+                    if probe { Recorded::Undecided } else { self.hot.success(ticket.generation, *took, now) };
+                match recorded {
+                    Recorded::Done => None,
+                    Recorded::Late => {
+                        self.hot.late();
+                        None
+                    }
+                    Recorded::Undecided | Recorded::Counted => {
+                        let counted = recorded == Recorded::Counted;
+                        self.locked(|machine| machine.success(&self.hot, ticket, *took, counted, now))
+                    }
+                }
+            }
+            Outcome::Failure(failure) => self.locked(|machine| machine.failure(&self.hot, ticket, failure, now)),
+            Outcome::Neutral => {
+                if probe {
+                    self.locked(|machine| machine.cancel(&self.hot, ticket, now))
+                } else {
+                    None
+                }
+            }
+        }
+    }
+
+    /// Runs an operation and gives back the last transition that came of it.
+    fn locked(&self, operate: impl FnOnce(&mut Machine)) -> Option<Transition> {
+        let mut machine = self.lock();
+        let before = self.hot.changes();
+        operate(&mut machine);
+        if self.hot.changes() == before { None } else { machine.history.back().cloned() }
+    }
+
+    pub(crate) fn cancel(&self, ticket: &Ticket, now: Tick) {
+        self.settle(ticket, &Outcome::Neutral, now);
+    }
+
+    /// A permit went without a word, so without a time either: the latest one seen must do.
+    pub(crate) fn dropped(&self, ticket: &Ticket) {
+        self.cancel(ticket, Tick::ZERO);
+    }
+
+    pub(crate) fn progress(&self, ticket: &Ticket, now: Tick) {
+        self.lock().progress(&self.hot, ticket, now);
+    }
+
+    pub(crate) fn is_current(&self, ticket: &Ticket, now: Tick) -> bool {
+        match ticket.standing {
+            Standing::Ghost(_) | Standing::Off => true,
+            Standing::Plain | Standing::Probe(_) => self.lock().is_current_at(ticket, now),
+        }
+    }
+}
+
+/// Questions: what the next operation would find, without letting time pass.
+impl Machine {
+    pub(crate) fn state_at(&self, hot: &Hot, now: Tick) -> State {
+        let now = self.latest.max(now);
+        match &self.phase {
+            Phase::HalfOpen { leases, .. } if leases.iter().any(|lease| lease.end <= now) => State::Open,
+            Phase::Forced { until: Some(until), .. } if *until <= now => State::Closed,
+            Phase::Closed { .. } => {
+                let pressure = self.counts.evaluate(&hot.shards, self.generation, now).pressure;
+                if is_degraded(self.policy.checked(), pressure) { State::Degraded } else { State::Closed }
+            }
+            Phase::Open { .. } | Phase::HalfOpen { .. } | Phase::Forced { .. } => self.state(),
+        }
+    }
+
+    fn check_at(&self, hot: &Hot, now: Tick) -> Result<(), Rejection> {
+        let now = self.latest.max(now);
+        let refuse = |reason, retry_after| Err(Rejection { reason, retry_after });
+        let saturated = hot.saturation();
+        match &self.phase {
+            Phase::Open { end } if now < *end => refuse(Reason::Open, end.since(now)),
+            Phase::Forced { open: true, until } if until.is_none_or(|until| now < until) => {
+                refuse(Reason::Forced, until.map_or(FORCED_WAIT, |until| until.since(now)))
+            }
+            Phase::HalfOpen { leases, .. } => match self.lapsed(now) {
+                Some(lapsed) => {
+                    let end = lapsed + self.cooldown_after(Some(Kind::Timeout), self.episodes.saturating_add(1));
+                    if now < end { refuse(Reason::Open, end.since(now)) } else { saturated.map_or(Ok(()), Err) }
+                }
+                None if saturated.is_some() => saturated.map_or(Ok(()), Err),
+                None if leases.len() >= self.policy.checked().probes as usize => {
+                    refuse(Reason::Probing, probing_wait(leases, now))
+                }
+                None => Ok(()),
+            },
+            Phase::Closed { ramp } => match saturated {
+                Some(saturated) => Err(saturated),
+                None if ramp.is_some_and(|ramp| !ramp.would_admit(self.policy.checked().ramp, now)) => {
+                    refuse(Reason::Ramping, SOON)
+                }
+                None => Ok(()),
+            },
+            Phase::Open { .. } | Phase::Forced { .. } => saturated.map_or(Ok(()), Err),
+        }
+    }
+
+    /// When the first lease ended, if one has.
+    fn lapsed(&self, now: Tick) -> Option<Tick> {
+        let Phase::HalfOpen { leases, .. } = &self.phase else { return None };
+        leases.iter().map(|lease| lease.end).min().filter(|end| *end <= now)
+    }
+
+    fn is_due_at(&self, now: Tick) -> bool {
+        let now = self.latest.max(now);
+        match &self.phase {
+            Phase::Open { end } => *end <= now,
+            Phase::HalfOpen { leases, .. } => {
+                self.lapsed(now).is_none() && leases.len() < self.policy.checked().probes as usize
+            }
+            Phase::Closed { .. } | Phase::Forced { .. } => false,
+        }
+    }
+
+    fn is_current_at(&self, ticket: &Ticket, now: Tick) -> bool {
+        let now = self.latest.max(now);
+        let expired = matches!(self.phase, Phase::Forced { until: Some(until), .. } if until <= now);
+        self.generation == ticket.generation && self.lapsed(now).is_none() && !expired
+    }
+}
+
+impl fmt::Debug for Breaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Debug for Inner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Breaker").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,236 @@
+//! The hot path: what a call touches while nothing is wrong, and while the breaker is plainly open.
+//!
+//! **Leave** is one load of the state word. **A success** is counted in the thread's own shard if the run is 0 and no
+//! rule could trip; after its add it fences and reads the run word again, while the locked side publishes the run word,
+//! fences, then sums. Whatever the order, either the sum has the add or the success sees the word and goes through the
+//! lock: no trip is missed.
+//!
+//! Hot path. No lock, no allocation, no clock read, no log.
+
+use core::time::Duration;
+
+use crate::event::{Reason, Rejection};
+use crate::machine::{FORCED_WAIT, SOON};
+use crate::permit::{Seat, Standing, Ticket};
+use crate::policy::{Checked, Mode};
+use crate::rules::slow_limit;
+use crate::state::{Generation, RunWord, Tag, Watch, Word};
+use crate::sync::{AtomicU64, Ordering, fence};
+use crate::tick::{Tick, millis};
+use crate::window::{Added, REASONS, Shards};
+
+/// What is shared without the lock. Written under it, but for the counters.
+#[derive(Debug)]
+pub(crate) struct Hot {
+    pub(crate) word: AtomicU64,
+    pub(crate) run: AtomicU64,
+    mode: AtomicU64,
+    /// `max_in_flight`; 0 = none.
+    seats: AtomicU64,
+    taken: AtomicU64,
+    /// A success that took longer is slow for some rule.
+    slow_limit: AtomicU64,
+    late: AtomicU64,
+    /// Until when the provider asked this key to wait, in ms.
+    hold: AtomicU64,
+    changes: AtomicU64,
+    /// Rejections met by threads without a shard.
+    rejected: [AtomicU64; REASONS],
+    pub(crate) shards: Shards,
+}
+
+/// What the words say of a call that asks for leave.
+pub(crate) enum Asked {
+    /// It has leave.
+    Admitted(Ticket),
+    /// It is refused.
+    Rejected(Rejection),
+    /// Only the locked side can say.
+    Unclear,
+}
+
+/// What a success without the lock came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// Counted.
+    Done,
+    /// Its state has passed.
+    Late,
+    /// The locked side must judge it; the shard has not counted it.
+    Undecided,
+    /// The locked side must judge it; the shard has counted it.
+    Counted,
+}
+
+impl Hot {
+    pub(crate) fn new() -> Self {
+        Self {
+            word: AtomicU64::new(0),
+            run: AtomicU64::new(0),
+            mode: AtomicU64::new(0),
+            seats: AtomicU64::new(0),
+            taken: AtomicU64::new(0),
+            slow_limit: AtomicU64::new(u64::MAX),
+            late: AtomicU64::new(0),
+            hold: AtomicU64::new(0),
+            changes: AtomicU64::new(0),
+            rejected: core::array::from_fn(|_| AtomicU64::new(0)),
+            shards: Shards::new(),
+        }
+    }
+
+    /// Takes over settings. Under the lock.
+    pub(crate) fn follow(&self, policy: &Checked) {
+        let mode = match policy.mode {
+            Mode::Enforce => 0,
+            Mode::Shadow => 1,
+            Mode::Off => 2,
+        };
+        self.mode.store(mode, Ordering::Relaxed);
+        self.seats.store(u64::from(policy.max_in_flight), Ordering::Relaxed);
+        self.slow_limit.store(slow_limit(&policy.trip), Ordering::Relaxed);
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        match self.mode.load(Ordering::Relaxed) {
+            0 => Mode::Enforce,
+            1 => Mode::Shadow,
+            _ => Mode::Off,
+        }
+    }
+
+    /// Asks for leave by the words alone.
+    pub(crate) fn ask(&self, now: Tick) -> Asked {
+        let word = Word::from_bits(self.word.load(Ordering::Acquire));
+        let (now, deadline) = (now.as_millis(), word.deadline());
+        let left = Duration::from_millis(deadline.saturating_sub(now));
+        match word.tag() {
+            Tag::Closed if now >= deadline => self.seated(word),
+            Tag::ForcedClosed if now < deadline => self.seated(word),
+            Tag::Open if now < deadline && deadline < Word::NEVER - 1 => refused(Reason::Open, left),
+            Tag::ForcedOpen if deadline == Word::NEVER => refused(Reason::Forced, FORCED_WAIT),
+            Tag::ForcedOpen if now < deadline => refused(Reason::Forced, left),
+            Tag::HalfOpen if now < deadline => match self.saturation() {
+                Some(saturated) => Asked::Rejected(saturated),
+                None => refused(Reason::Probing, left.min(SOON)),
+            },
+            Tag::Closed | Tag::Open | Tag::HalfOpen | Tag::ForcedOpen | Tag::ForcedClosed => Asked::Unclear,
+        }
+    }
+
+    /// Whether the words alone say that a call would pass, plainly.
+    pub(crate) fn is_quiet(&self, now: Tick) -> bool {
+        let word = Word::from_bits(self.word.load(Ordering::Acquire));
+        let plain = word.tag() == Tag::Closed && now.as_millis() >= word.deadline();
+        plain && self.seats.load(Ordering::Relaxed) == 0
+    }
+
+    fn seated(&self, word: Word) -> Asked {
+        match self.enter() {
+            Ok(seat) => Asked::Admitted(Ticket { generation: word.generation(), standing: Standing::Plain, seat }),
+            Err(saturated) => Asked::Rejected(saturated),
+        }
+    }
+
+    /// Records the success of a plain permit.
+    pub(crate) fn success(&self, generation: Generation, took: Duration, now: Tick) -> Recorded {
+        let word = Word::from_bits(self.word.load(Ordering::Acquire));
+        if word.generation() != generation || word.tag() != Tag::Closed {
+            return Recorded::Late;
+        }
+        let bits = self.run.load(Ordering::Acquire);
+        let run = RunWord::from_bits(bits);
+        let quiet = run.generation() == generation && run.run() == 0 && run.watch() != Watch::Every;
+        if !quiet || millis(took) > self.slow_limit.load(Ordering::Relaxed) {
+            return Recorded::Undecided;
+        }
+        match self.shards.add(generation, now) {
+            Added::NoShard => return Recorded::Undecided,
+            Added::FirstOfBucket if run.watch() == Watch::NewBucket => return Recorded::Counted,
+            Added::FirstOfBucket | Added::Counted => {}
+        }
+        fence(Ordering::SeqCst);
+        if self.run.load(Ordering::Relaxed) == bits { Recorded::Done } else { Recorded::Counted }
+    }
+
+    /// Takes a seat where `max_in_flight` is set.
+    pub(crate) fn enter(&self) -> Result<Seat, Rejection> {
+        let seats = self.seats.load(Ordering::Relaxed);
+        if seats == 0 {
+            return Ok(Seat::Unlimited);
+        }
+        let more = |taken: u64| (taken < seats).then_some(taken + 1);
+        match self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+            Ok(_) => Ok(Seat::Taken),
+            Err(_) => Err(SATURATED),
+        }
+    }
+
+    pub(crate) fn leave(&self, seat: Seat) {
+        if seat == Seat::Taken {
+            self.taken.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+
+    /// The rejection that `max_in_flight` calls for now.
+    pub(crate) fn saturation(&self) -> Option<Rejection> {
+        let seats = self.seats.load(Ordering::Relaxed);
+        (seats != 0 && self.taken.load(Ordering::Relaxed) >= seats).then_some(SATURATED)
+    }
+
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn hold(&self, until: Tick) {
+        self.hold.fetch_max(until.as_millis(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn clear_hold(&self) {
+        self.hold.store(0, Ordering::Relaxed);
+    }
+
+    pub(crate) fn held(&self, now: Tick) -> Option<Rejection> {
+        let until = Tick::from_millis(self.hold.load(Ordering::Relaxed));
+        (until > now).then(|| Rejection { reason: Reason::Held, retry_after: until.since(now) })
+    }
+
+    /// Counts an outcome whose state has passed.
+    pub(crate) fn late(&self) {
+        self.late.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn late_total(&self) -> u64 {
+        self.late.load(Ordering::Relaxed)
+    }
+
+    /// Counts a rejection.
+    pub(crate) fn rejected(&self, reason: Reason) {
+        let Some(at) = Reason::COUNTED.iter().position(|counted| *counted == reason) else { return };
+        if !self.shards.reject(at)
+            && let Some(counter) = self.rejected.get(at)
+        {
+            counter.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn rejected_total(&self, at: usize) -> u64 {
+        let shared = self.rejected.get(at).map_or(0, |counter| counter.load(Ordering::Relaxed));
+        shared.wrapping_add(self.shards.rejected(at))
+    }
+
+    /// Tells observers that the history has grown.
+    pub(crate) fn changed(&self) {
+        self.changes.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn changes(&self) -> u64 {
+        self.changes.load(Ordering::Acquire)
+    }
+}
+
+const SATURATED: Rejection = Rejection { reason: Reason::Saturated, retry_after: SOON };
+
+const fn refused(reason: Reason, retry_after: Duration) -> Asked {
+    Asked::Rejected(Rejection { reason, retry_after })
+}

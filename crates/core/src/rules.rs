@@ -1,0 +1,268 @@
+//! The counts behind the trip rules, and their evaluation: what is observed, how near it is, what it means for the
+//! next success.
+//!
+//! All of it stands behind the breaker's lock. Hits of each windowed rule are a ring of their own; calls are counted by
+//! window, partly here (what was recorded under the lock) and mostly in the shards.
+
+use crate::event::Cause;
+use crate::kind::Kind;
+use crate::policy::Checked;
+use crate::state::{Generation, Watch};
+use crate::tick::{Tick, millis};
+use crate::trip::TripRule;
+use crate::window::{MAX_SERIES, Ring, Shards};
+
+/// A ratio this near to its threshold has reached it: 0.3 of 10 is 3, whatever binary fractions make of it.
+const NEARLY: f64 = 1.0 - 1e-9;
+
+/// Counts of one generation.
+#[derive(Debug)]
+pub(crate) struct Counts {
+    pub(crate) run: u32,
+    pub(crate) kinds: [u32; Kind::ALL.len()],
+    rules: Vec<RuleCounts>,
+    /// Calls recorded under the lock, by place of their window.
+    calls: [Option<Ring>; MAX_SERIES],
+}
+
+#[derive(Debug)]
+struct RuleCounts {
+    rule: TripRule,
+    /// Failures or slow successes within the rule's window; none for `consecutive`.
+    hits: Option<Ring>,
+    /// Where its calls are counted; `rate` and `slow` only.
+    place: Option<usize>,
+    /// From this many hits on the rule can trip; below it no share can reach the threshold.
+    enough: u64,
+    /// From this many on its pressure can reach `degraded_at`.
+    pressing: u64,
+}
+
+/// A rule as seen now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Seen {
+    pub(crate) rule: TripRule,
+    pub(crate) hits: u64,
+    /// Calls in the window, for rules with a share.
+    pub(crate) calls: Option<u64>,
+    /// What is held against the threshold.
+    pub(crate) observed: f64,
+    pub(crate) threshold: f64,
+    /// Whether the share means anything yet.
+    pub(crate) armed: bool,
+}
+
+impl Seen {
+    pub(crate) fn pressure(&self) -> f64 {
+        if self.armed { self.observed / self.threshold } else { 0.0 }
+    }
+
+    fn cause(&self) -> Cause {
+        match self.rule {
+            TripRule::Consecutive { .. } => Cause::Consecutive,
+            TripRule::Window { .. } => Cause::Window,
+            TripRule::Rate { .. } => Cause::Rate,
+            TripRule::Slow { .. } => Cause::Slow,
+        }
+    }
+}
+
+/// What an evaluation found.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Evaluation {
+    /// The first rule that has reached its threshold.
+    pub(crate) tripped: Option<(Cause, f64, f64)>,
+    pub(crate) pressure: f64,
+    pub(crate) watch: Watch,
+}
+
+impl Counts {
+    pub(crate) fn new(policy: &Checked, shards: &Shards) -> Self {
+        let mut counts =
+            Self { run: 0, kinds: [0; Kind::ALL.len()], rules: Vec::new(), calls: [const { None }; MAX_SERIES] };
+        counts.follow(policy, shards);
+        counts
+    }
+
+    /// Takes over changed rules: what a rule with the same window and limit counted stays, a changed window starts
+    /// empty. Run and counts by kind stay.
+    pub(crate) fn follow(&mut self, policy: &Checked, shards: &Shards) {
+        let wanted = call_windows(&policy.trip);
+        for (place, ring) in self.calls.iter_mut().enumerate() {
+            if ring.as_ref().is_some_and(|ring| !wanted.contains(&ring.window_ms())) {
+                *ring = None;
+                shards.assign(place, 0);
+            }
+        }
+        for window_ms in wanted {
+            if self.place(window_ms).is_none()
+                && let Some((place, free)) = self.calls.iter_mut().enumerate().find(|(_, ring)| ring.is_none())
+            {
+                *free = Some(Ring::with_millis(window_ms));
+                shards.assign(place, window_ms);
+            }
+        }
+        let before = core::mem::take(&mut self.rules);
+        self.rules = policy.trip.iter().map(|rule| self.rule_counts(rule, policy.degraded_at, &before)).collect();
+    }
+
+    fn rule_counts(&self, rule: &TripRule, degraded_at: f64, before: &[RuleCounts]) -> RuleCounts {
+        let kept = before.iter().find(|old| same_hits(&old.rule, rule)).and_then(|old| old.hits.clone());
+        let window = window_of(rule);
+        let (enough, pressing) = match *rule {
+            TripRule::Rate { threshold, min_calls, .. } | TripRule::Slow { threshold, min_calls, .. } => {
+                let least = threshold * f64::from(min_calls) * NEARLY;
+                (least.ceil() as u64, (least * degraded_at.min(1.0)).ceil() as u64)
+            }
+            TripRule::Consecutive { .. } | TripRule::Window { .. } => (u64::MAX, u64::MAX),
+        };
+        let place = counts_calls(rule).then(|| window.and_then(|window_ms| self.place(window_ms))).flatten();
+        RuleCounts { rule: *rule, hits: kept.or_else(|| window.map(Ring::with_millis)), place, enough, pressing }
+    }
+
+    fn place(&self, window_ms: u64) -> Option<usize> {
+        self.calls.iter().position(|ring| ring.as_ref().is_some_and(|ring| ring.window_ms() == window_ms))
+    }
+
+    /// Forgets everything, as entering a new state does.
+    pub(crate) fn clear(&mut self) {
+        self.run = 0;
+        self.kinds = [0; Kind::ALL.len()];
+        let hits = self.rules.iter_mut().filter_map(|rule| rule.hits.as_mut());
+        hits.chain(self.calls.iter_mut().flatten()).for_each(Ring::clear);
+    }
+
+    /// A counted failure.
+    pub(crate) fn failure(&mut self, kind: Kind, now: Tick) {
+        self.run = self.run.saturating_add(1);
+        if let Some(count) = self.kinds.get_mut(kind.index()) {
+            *count = count.saturating_add(1);
+        }
+        self.call(now);
+        for rule in &mut self.rules {
+            if !matches!(rule.rule, TripRule::Slow { .. })
+                && let Some(hits) = &mut rule.hits
+            {
+                hits.add(now);
+            }
+        }
+    }
+
+    /// A call that the shards have not counted.
+    pub(crate) fn call(&mut self, now: Tick) {
+        self.calls.iter_mut().flatten().for_each(|ring| ring.add(now));
+    }
+
+    /// A success that took this long: a hit for each `slow` rule whose limit it passed.
+    pub(crate) fn slow(&mut self, took_ms: u64, now: Tick) {
+        for rule in &mut self.rules {
+            if let TripRule::Slow { slower_than, .. } = rule.rule
+                && took_ms > millis(slower_than)
+                && let Some(hits) = &mut rule.hits
+            {
+                hits.add(now);
+            }
+        }
+    }
+
+    /// Whether some rule has hits enough to trip once calls are known.
+    pub(crate) fn in_reach(&self, now: Tick) -> bool {
+        self.rules.iter().any(|rule| rule.total(now) >= rule.enough)
+    }
+
+    /// Judges every rule. Calls are summed only where hits make them matter.
+    pub(crate) fn evaluate(&self, shards: &Shards, generation: Generation, now: Tick) -> Evaluation {
+        let mut found = Evaluation { tripped: None, pressure: 0.0, watch: Watch::Nothing };
+        for rule in &self.rules {
+            let hits = rule.total(now);
+            if rule.place.is_some() && hits < rule.pressing.min(rule.enough) {
+                continue;
+            }
+            let seen = self.see(rule, hits, shards, generation, now);
+            found.pressure = found.pressure.max(seen.pressure());
+            if seen.pressure() >= NEARLY {
+                found.tripped = found.tripped.or(Some((seen.cause(), seen.observed, seen.threshold)));
+            }
+            if hits >= rule.enough {
+                found.watch = match (seen.armed, found.watch) {
+                    (false, _) | (_, Watch::Every) => Watch::Every,
+                    (true, _) => Watch::NewBucket,
+                };
+            }
+        }
+        found
+    }
+
+    /// Every rule as seen now.
+    pub(crate) fn view(&self, shards: &Shards, generation: Generation, now: Tick) -> Vec<Seen> {
+        self.rules.iter().map(|rule| self.see(rule, rule.total(now), shards, generation, now)).collect()
+    }
+
+    fn see(&self, counts: &RuleCounts, hits: u64, shards: &Shards, generation: Generation, now: Tick) -> Seen {
+        let rule = counts.rule;
+        let count = |hits: u64, failures: u32| Seen {
+            rule,
+            hits,
+            calls: None,
+            observed: hits as f64,
+            threshold: f64::from(failures),
+            armed: true,
+        };
+        match rule {
+            TripRule::Consecutive { failures } => count(u64::from(self.run), failures),
+            TripRule::Window { failures, .. } => count(hits, failures),
+            TripRule::Rate { threshold, min_calls, .. } | TripRule::Slow { threshold, min_calls, .. } => {
+                let calls = counts.place.map_or(0, |place| self.calls(place, shards, generation, now));
+                let share = if calls == 0 { 0.0 } else { hits as f64 / calls as f64 };
+                Seen { rule, hits, calls: Some(calls), observed: share, threshold, armed: calls >= u64::from(min_calls) }
+            }
+        }
+    }
+
+    fn calls(&self, place: usize, shards: &Shards, generation: Generation, now: Tick) -> u64 {
+        let locked = self.calls.get(place).and_then(Option::as_ref).map_or(0, |ring| ring.total(now));
+        locked + shards.sum(place, generation, now)
+    }
+}
+
+impl RuleCounts {
+    fn total(&self, now: Tick) -> u64 {
+        self.hits.as_ref().map_or(0, |ring| ring.total(now))
+    }
+}
+
+/// The different windows over which a policy counts calls, in ms.
+pub(crate) fn call_windows(rules: &[TripRule]) -> Vec<u64> {
+    let mut windows: Vec<u64> = rules.iter().filter(|rule| counts_calls(rule)).filter_map(window_of).collect();
+    windows.sort_unstable();
+    windows.dedup();
+    windows
+}
+
+/// The smallest limit above which a success is slow for some rule; the largest number where none is.
+pub(crate) fn slow_limit(rules: &[TripRule]) -> u64 {
+    let limits = rules.iter().filter_map(|rule| match rule {
+        TripRule::Slow { slower_than, .. } => Some(millis(*slower_than)),
+        _ => None,
+    });
+    limits.min().unwrap_or(u64::MAX)
+}
+
+const fn counts_calls(rule: &TripRule) -> bool {
+    matches!(rule, TripRule::Rate { .. } | TripRule::Slow { .. })
+}
+
+fn window_of(rule: &TripRule) -> Option<u64> {
+    rule.window().map(millis)
+}
+
+/// Whether two rules count the same hits in the same window.
+fn same_hits(a: &TripRule, b: &TripRule) -> bool {
+    match (a, b) {
+        (TripRule::Slow { slower_than: a_limit, .. }, TripRule::Slow { slower_than: b_limit, .. }) => {
+            a_limit == b_limit && window_of(a) == window_of(b)
+        }
+        (TripRule::Slow { .. }, _) | (_, TripRule::Slow { .. }) => false,
+        _ => window_of(a) == window_of(b),
+    }
+}

@@ -1,0 +1,310 @@
+//! `Scopes` and `ScopedPermit`: leave from every breaker that a call touches, and one charge for its failure.
+
+use core::fmt;
+use core::time::Duration;
+use std::sync::Arc;
+
+use crate::breaker::Breaker;
+use crate::event::{Reason, Rejection, Transition};
+use crate::outcome::Outcome;
+use crate::permit::Permit;
+use crate::policy::{Mode, Policy};
+use crate::registry::{Registry, RegistryError};
+use crate::scope::{Scope, ScopeName};
+use crate::tick::Tick;
+
+/// The settings of the three scopes.
+#[derive(Clone, Debug)]
+pub struct Policies {
+    /// Of the provider's breaker.
+    pub provider: Policy,
+    /// Of the model's.
+    pub model: Policy,
+    /// Of the key's.
+    pub key: Policy,
+}
+
+impl Policies {
+    /// The same settings for all three.
+    pub fn all(policy: &Policy) -> Self {
+        Self { provider: policy.clone(), model: policy.clone(), key: policy.clone() }
+    }
+}
+
+/// What one target's calls touch. Clones are handles on the same breakers.
+///
+/// The provider's breaker exists from the start; a model's or a key's is made by its first outcome, so that names
+/// which callers invent cost nothing.
+///
+/// ```
+/// use core::time::Duration;
+/// use fuseline_core::{Kind, Outcome, Policies, Policy, Registry, ScopeName, Scopes, Tick};
+///
+/// let registry = Registry::default();
+/// let scopes = Scopes::new(
+///     &registry,
+///     ScopeName::provider("openai"),
+///     Some(ScopeName::model("openai", "gpt-5")),
+///     Some(ScopeName::key("openai", "0")),
+///     Policies::all(&Policy::default()),
+///     Tick::ZERO,
+/// )?;
+/// let permit = scopes.try_acquire(Duration::ZERO, Tick::ZERO).expect("all closed");
+/// permit.record(&Outcome::failure(Kind::RateLimit), None, Tick::ZERO);
+/// assert!(registry.find_breaker(&ScopeName::key("openai", "0")).is_some());
+/// assert!(registry.find_breaker(&ScopeName::model("openai", "gpt-5")).is_none());
+/// # Ok::<(), fuseline_core::RegistryError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Scopes(Arc<Touched>);
+
+#[derive(Debug)]
+struct Touched {
+    registry: Registry,
+    provider: Breaker,
+    model: Option<ScopeName>,
+    key: Option<ScopeName>,
+    policies: Policies,
+}
+
+/// A call was refused by one of the breakers it touches: the one with the longest wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScopedRejection {
+    /// Whose breaker.
+    pub name: ScopeName,
+    /// What it said.
+    pub rejection: Rejection,
+}
+
+impl fmt::Display for ScopedRejection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.name, self.rejection)
+    }
+}
+
+impl core::error::Error for ScopedRejection {}
+
+impl Scopes {
+    /// The breakers behind one target.
+    ///
+    /// # Errors
+    /// The registry is full and none of its breakers is idle.
+    pub fn new(
+        registry: &Registry,
+        provider: ScopeName,
+        model: Option<ScopeName>,
+        key: Option<ScopeName>,
+        policies: Policies,
+        now: Tick,
+    ) -> Result<Self, RegistryError> {
+        let provider = registry.ensure(&provider, &policies.provider, now)?;
+        Ok(Self(Arc::new(Touched { registry: registry.clone(), provider, model, key, policies })))
+    }
+
+    /// Asks all for leave. Refused by one, nothing has changed.
+    ///
+    /// # Errors
+    /// The refusal with the longest wait; among equals forced, then open, probing, saturated.
+    pub fn try_acquire(&self, limit: Duration, now: Tick) -> Result<ScopedPermit, ScopedRejection> {
+        let breakers = self.existing();
+        self.check_all(&breakers, now).inspect_err(|refused| self.count(&breakers, refused))?;
+        let mut permits = Vec::with_capacity(breakers.len());
+        for breaker in &breakers {
+            match breaker.try_acquire_owned(limit, now) {
+                Ok(permit) => permits.push((breaker.name().scope(), permit)),
+                Err(rejection) => {
+                    permits.into_iter().for_each(|(_, permit): (Scope, Permit<'static>)| permit.cancel(now));
+                    return Err(ScopedRejection { name: breaker.name().clone(), rejection });
+                }
+            }
+        }
+        Ok(ScopedPermit { scopes: self.clone(), permits })
+    }
+
+    /// Asks as [`try_acquire`](Self::try_acquire) does, and changes nothing.
+    ///
+    /// # Errors
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn check(&self, now: Tick) -> Result<(), ScopedRejection> {
+        self.check_all(&self.existing(), now)
+    }
+
+    /// Whether the next call would be a probe of one of the breakers.
+    pub fn is_due(&self, now: Tick) -> bool {
+        self.existing().iter().any(|breaker| breaker.is_due(now))
+    }
+
+    /// The settings.
+    pub fn policies(&self) -> &Policies {
+        &self.0.policies
+    }
+
+    /// Lets other calls of this key wait until `now + hint`; a shorter hint never shortens a longer one. Only a
+    /// success, or an operator's release or reset, clears it.
+    pub fn hold(&self, hint: Duration, now: Tick) {
+        if let Some(key) = self.ensure(Scope::Key, now) {
+            key.hold_until(now + hint);
+        }
+    }
+
+    fn existing(&self) -> Vec<Breaker> {
+        let touched = &self.0;
+        let found = [&touched.model, &touched.key].into_iter().flatten();
+        let found = found.filter_map(|name| touched.registry.find_breaker(name));
+        core::iter::once(touched.provider.clone()).chain(found).collect()
+    }
+
+    fn check_all(&self, breakers: &[Breaker], now: Tick) -> Result<(), ScopedRejection> {
+        let refusals = breakers.iter().filter_map(|breaker| {
+            let own = breaker.check(now).err();
+            let held = breaker.held(now).filter(|_| breaker.mode() == Mode::Enforce);
+            let rejection = own.into_iter().chain(held).max_by_key(rank)?;
+            Some(ScopedRejection { name: breaker.name().clone(), rejection })
+        });
+        refusals.max_by_key(|refused| rank(&refused.rejection)).map_or(Ok(()), Err)
+    }
+
+    fn count(&self, breakers: &[Breaker], refused: &ScopedRejection) {
+        if let Some(breaker) = breakers.iter().find(|breaker| *breaker.name() == refused.name) {
+            breaker.count_rejection(refused.rejection.reason);
+        }
+    }
+
+    /// The breaker of this scope, made if need be; none where the call does not touch it or the registry is full.
+    fn ensure(&self, scope: Scope, now: Tick) -> Option<Breaker> {
+        let touched = &self.0;
+        let (name, policy) = match scope {
+            Scope::Provider => return Some(touched.provider.clone()),
+            Scope::Model => (touched.model.as_ref()?, &touched.policies.model),
+            Scope::Key => (touched.key.as_ref()?, &touched.policies.key),
+        };
+        touched.registry.ensure_or_count(name, policy, now)
+    }
+
+    fn policy(&self, scope: Scope) -> &Policy {
+        match scope {
+            Scope::Provider => &self.0.policies.provider,
+            Scope::Model => &self.0.policies.model,
+            Scope::Key => &self.0.policies.key,
+        }
+    }
+}
+
+/// The longest wait first; among equals forced, open, probing, saturated.
+fn rank(rejection: &Rejection) -> (Duration, core::cmp::Reverse<Reason>) {
+    (rejection.retry_after, core::cmp::Reverse(rejection.reason))
+}
+
+/// Leave from all breakers that a call touches. Settles exactly once, as [`Permit`] does.
+#[derive(Debug)]
+#[must_use = "a permit that is dropped is cancelled: the call is not counted"]
+pub struct ScopedPermit {
+    scopes: Scopes,
+    permits: Vec<(Scope, Permit<'static>)>,
+}
+
+impl ScopedPermit {
+    /// Says how the call went. A success is one for all; a failure is charged to one scope, and is neutral for the
+    /// others: to the key where `evidence` says so, else to the row of its kind.
+    ///
+    /// Returns the transitions that followed.
+    pub fn record(self, outcome: &Outcome, evidence: Option<Scope>, now: Tick) -> Vec<Transition> {
+        match outcome {
+            Outcome::Neutral => {
+                self.cancel(now);
+                Vec::new()
+            }
+            Outcome::Success { .. } => {
+                if let Some(key) = self.scopes.0.key.as_ref().and_then(|key| self.scopes.0.registry.find_breaker(key)) {
+                    key.clear_hold();
+                }
+                self.settle([Scope::Provider, Scope::Model, Scope::Key].as_slice(), outcome, now)
+            }
+            Outcome::Failure(failure) => {
+                let row = Scope::charged(failure.kind(), self.scopes.policy(Scope::Model).per());
+                let charged = if evidence == Some(Scope::Key) { Scope::Key } else { row };
+                let charged = self.scopes.nearest(charged);
+                if !self.scopes.policy(charged).kind(failure.kind()).count {
+                    self.cancel(now);
+                    return Vec::new();
+                }
+                let scopes = self.scopes.clone();
+                let transitions = self.settle(&[charged], outcome, now);
+                if charged == Scope::Model && !transitions.is_empty() {
+                    scopes.0.registry.open_provider_with_its_models(&scopes.0.provider, now);
+                }
+                transitions
+            }
+        }
+    }
+
+    /// Settles these scopes with the outcome, making the breakers that do not exist yet, and the others as neutral.
+    fn settle(self, charged: &[Scope], outcome: &Outcome, now: Tick) -> Vec<Transition> {
+        let mut transitions = Vec::new();
+        let mut settled = Vec::with_capacity(self.permits.len());
+        for (scope, permit) in self.permits {
+            if charged.contains(&scope) {
+                settled.push(scope);
+                transitions.extend(permit.record(outcome, now));
+            } else {
+                permit.cancel(now);
+            }
+        }
+        for scope in charged.iter().filter(|scope| !settled.contains(scope)) {
+            // Its first outcome: there was no breaker to ask when the call began.
+            if let Some(breaker) = self.scopes.ensure(*scope, now)
+                && let Ok(permit) = breaker.try_acquire(now)
+            {
+                transitions.extend(permit.record(outcome, now));
+            }
+        }
+        self.scopes.touch(charged, now);
+        transitions
+    }
+
+    /// Gives all permits back: the call says nothing about anybody.
+    pub fn cancel(self, now: Tick) {
+        self.permits.into_iter().for_each(|(_, permit)| permit.cancel(now));
+    }
+
+    /// A sign of life: a probe's leases begin anew.
+    pub fn progress(&self, now: Tick) {
+        self.permits.iter().for_each(|(_, permit)| permit.progress(now));
+    }
+
+    /// Whether this call is a probe of one of the breakers.
+    pub fn is_probe(&self) -> bool {
+        self.permits.iter().any(|(_, permit)| permit.is_probe())
+    }
+
+    /// In shadow mode, the rejection with the longest wait that an enforcing breaker would have given.
+    pub fn would_reject(&self) -> Option<Rejection> {
+        self.permits.iter().filter_map(|(_, permit)| permit.would_reject()).max_by_key(rank)
+    }
+
+    /// Whether a further attempt under this permit makes sense: the states in which it was given still stand.
+    pub fn is_current(&self, now: Tick) -> bool {
+        self.permits.iter().all(|(_, permit)| permit.is_current(now))
+    }
+}
+
+impl Scopes {
+    /// The scope itself, or the next wider one where the call does not touch it.
+    fn nearest(&self, scope: Scope) -> Scope {
+        match scope {
+            Scope::Key if self.0.key.is_some() => Scope::Key,
+            Scope::Key | Scope::Model if self.0.model.is_some() => Scope::Model,
+            Scope::Key | Scope::Model | Scope::Provider => Scope::Provider,
+        }
+    }
+
+    fn touch(&self, charged: &[Scope], now: Tick) {
+        let touched = &self.0;
+        let names = [(Scope::Model, &touched.model), (Scope::Key, &touched.key)];
+        for (_, name) in names.iter().filter(|(scope, _)| charged.contains(scope)) {
+            if let Some(name) = name {
+                touched.registry.touch(name, now);
+            }
+        }
+    }
+}

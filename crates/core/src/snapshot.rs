@@ -1,0 +1,143 @@
+//! `Snapshot`: everything about a breaker at one instant, for people, dashboards and stores. It explains itself.
+
+use core::time::Duration;
+
+use crate::breaker::Breaker;
+use crate::event::{FailureNote, Reason, Transition};
+use crate::kind::Kind;
+use crate::machine::Phase;
+use crate::policy::Mode;
+use crate::rules::Seen;
+use crate::scope::{Scope, ScopeName};
+use crate::state::State;
+use crate::tick::Tick;
+
+/// A breaker at one instant. Taking it has no effect.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Snapshot {
+    /// The name, which tells the scope.
+    pub name: ScopeName,
+    /// The instant.
+    pub at: Tick,
+    /// What the breaker does with its decisions.
+    pub mode: Mode,
+    /// The state as the next operation would find it.
+    pub state: State,
+    /// When the present state was entered; `closed` and `degraded` are one.
+    pub since: Tick,
+    /// Counts the states entered (24 bits, wrapping).
+    pub generation: u32,
+    /// What a call would be refused with, if it would.
+    pub refusal: Option<(Reason, Duration)>,
+    /// Failures with no success between them.
+    pub run: u32,
+    /// Failures by kind since the last closing, less what successes took back; only kinds with any.
+    pub kinds: Vec<(Kind, u32)>,
+    /// Every trip rule, with what it observes.
+    pub rules: Vec<RuleSnapshot>,
+    /// The largest observed/threshold over the armed rules.
+    pub pressure: f64,
+    /// Probe episodes that failed since the breaker was last closed.
+    pub episodes: u32,
+    /// Live probes.
+    pub live_probes: u32,
+    /// Good probes so far, while half-open.
+    pub good_probes: u32,
+    /// Unsettled permits, where `max_in_flight` is set.
+    pub in_flight: u64,
+    /// Until when the provider asked this key to wait.
+    pub hold_until: Option<Tick>,
+    /// Outcomes whose state had passed.
+    pub late: u64,
+    /// Refused calls by reason.
+    pub rejected: [(Reason, u64); Reason::COUNTED.len()],
+    /// How often each state was entered, in the order of [`State::ALL`].
+    pub entered: [u64; State::ALL.len()],
+    /// Since when it has not been closed, if it opened.
+    pub incident_since: Option<Tick>,
+    /// The latest counted failures, oldest first, at most five.
+    pub last_failures: Vec<FailureNote>,
+    /// The transition that led here, with its reasons.
+    pub why: Option<Transition>,
+}
+
+/// A trip rule and what it observes.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct RuleSnapshot {
+    /// The rule's name.
+    pub rule: &'static str,
+    /// Failures, or slow successes, in the window.
+    pub hits: u64,
+    /// Calls in the window, for rules with a share.
+    pub calls: Option<u64>,
+    /// What is held against the threshold.
+    pub observed: f64,
+    /// The threshold.
+    pub threshold: f64,
+    /// Whether there are calls enough for the share to mean anything.
+    pub armed: bool,
+}
+
+impl From<Seen> for RuleSnapshot {
+    fn from(seen: Seen) -> Self {
+        Self {
+            rule: seen.rule.as_str(),
+            hits: seen.hits,
+            calls: seen.calls,
+            observed: seen.observed,
+            threshold: seen.threshold,
+            armed: seen.armed,
+        }
+    }
+}
+
+impl Snapshot {
+    /// What it guards.
+    pub const fn scope(&self) -> Scope {
+        self.name.scope()
+    }
+}
+
+impl Breaker {
+    /// Everything about this breaker as the next operation would find it.
+    pub fn snapshot(&self, now: Tick) -> Snapshot {
+        let hot = &self.0.hot;
+        let refusal = self.check(now).err().map(|refused| (refused.reason, refused.retry_after));
+        let machine = self.lock();
+        let seen = machine.counts.view(&hot.shards, machine.generation, machine.latest.max(now));
+        let (live_probes, good_probes) = match &machine.phase {
+            Phase::HalfOpen { leases, successes } => (leases.len() as u32, *successes),
+            Phase::Closed { .. } | Phase::Open { .. } | Phase::Forced { .. } => (0, 0),
+        };
+        let kinds = Kind::ALL.into_iter().zip(machine.counts.kinds).filter(|(_, count)| *count > 0);
+        let mut counted = 0..;
+        let rejected =
+            Reason::COUNTED.map(|reason| (reason, counted.next().map_or(0, |at| hot.rejected_total(at))));
+        Snapshot {
+            name: self.name().clone(),
+            at: now,
+            mode: machine.policy.mode(),
+            state: machine.state_at(hot, now),
+            since: machine.since,
+            generation: machine.generation.get(),
+            refusal,
+            run: machine.counts.run,
+            kinds: kinds.collect(),
+            pressure: seen.iter().map(Seen::pressure).fold(0.0, f64::max),
+            rules: seen.into_iter().map(RuleSnapshot::from).collect(),
+            episodes: machine.episodes,
+            live_probes,
+            good_probes,
+            in_flight: hot.in_flight(),
+            hold_until: self.held(now).map(|held| now + held.retry_after),
+            late: hot.late_total(),
+            rejected,
+            entered: machine.entered,
+            incident_since: machine.incident_since,
+            last_failures: machine.last_failures.iter().copied().collect(),
+            why: machine.history.back().cloned(),
+        }
+    }
+}
