@@ -109,7 +109,7 @@ impl Breaker {
     /// The state as the next operation would find it. An `open` whose cooldown has ended still reads `open`: only a
     /// call makes it half-open.
     pub fn state(&self, now: Tick) -> State {
-        self.0.lock().state_at(&self.0.hot, now)
+        self.0.ask(now, Machine::state_now)
     }
 
     /// Whether a call would be let through now.
@@ -125,12 +125,12 @@ impl Breaker {
         if self.0.hot.mode() != Mode::Enforce || self.0.hot.is_quiet(now) {
             return Ok(());
         }
-        self.0.lock().check_at(&self.0.hot, now)
+        self.0.ask(now, Machine::refusal).map_or(Ok(()), Err)
     }
 
     /// Whether the next call would be a probe: half-open with a free slot, or open with the cooldown over.
     pub fn is_due(&self, now: Tick) -> bool {
-        !self.0.hot.is_quiet(now) && self.0.lock().is_due_at(now)
+        !self.0.hot.is_quiet(now) && self.0.ask(now, |machine, _, now| machine.is_due(now))
     }
 
     /// Transitions after number `after`, oldest first; the last 20 are kept.
@@ -209,15 +209,25 @@ impl Breaker {
     pub(crate) fn open_by_models(&self, kind: Kind, open: u32, of: u32, now: Tick) {
         self.0.lock().open_by_models(&self.0.hot, kind, open, of, now);
     }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Machine> {
-        self.0.lock()
-    }
 }
 
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, Machine> {
         lock(&self.machine)
+    }
+
+    /// Answers a question about what the next operation would find, without letting time pass.
+    pub(crate) fn ask<R>(&self, now: Tick, question: impl FnOnce(&Machine, &Hot, Tick) -> R) -> R {
+        let machine = self.lock();
+        let now = machine.latest.max(now);
+        if machine.ended(now).is_none() {
+            return question(&machine, &self.hot, now);
+        }
+        // Time passes for a copy, which publishes into the void.
+        let mut later = machine.clone();
+        drop(machine);
+        later.pass_time(&Hot::new(), now);
+        question(&later, &self.hot, now)
     }
 
     fn acquire(&self, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
@@ -301,78 +311,50 @@ impl Inner {
     pub(crate) fn is_current(&self, ticket: &Ticket, now: Tick) -> bool {
         match ticket.standing {
             Standing::Ghost(_) | Standing::Off => true,
-            Standing::Plain | Standing::Probe(_) => self.lock().is_current_at(ticket, now),
+            Standing::Plain | Standing::Probe(_) => {
+                self.ask(now, |machine, _, _| machine.generation == ticket.generation)
+            }
         }
     }
 }
 
-/// Questions: what the next operation would find, without letting time pass.
+/// Answers to questions, of a machine that has let time pass.
 impl Machine {
-    pub(crate) fn state_at(&self, hot: &Hot, now: Tick) -> State {
-        let now = self.latest.max(now);
-        match &self.phase {
-            Phase::HalfOpen { leases, .. } if leases.iter().any(|lease| lease.end <= now) => State::Open,
-            Phase::Forced { until: Some(until), .. } if *until <= now => State::Closed,
-            Phase::Closed { .. } => {
-                let pressure = self.counts.evaluate(&hot.shards, self.generation, now).pressure;
-                if is_degraded(self.policy.checked(), pressure) { State::Degraded } else { State::Closed }
-            }
-            Phase::Open { .. } | Phase::HalfOpen { .. } | Phase::Forced { .. } => self.state(),
+    pub(crate) fn state_now(&self, hot: &Hot, now: Tick) -> State {
+        if !matches!(self.phase, Phase::Closed { .. }) {
+            return self.state();
         }
+        let pressure = self.counts.evaluate(&hot.shards, self.generation, now).pressure;
+        if is_degraded(self.policy.checked(), pressure) { State::Degraded } else { State::Closed }
     }
 
-    fn check_at(&self, hot: &Hot, now: Tick) -> Result<(), Rejection> {
-        let now = self.latest.max(now);
-        let refuse = |reason, retry_after| Err(Rejection { reason, retry_after });
-        let saturated = hot.saturation();
+    /// The rejection that a call would get.
+    pub(crate) fn refusal(&self, hot: &Hot, now: Tick) -> Option<Rejection> {
+        let refuse = |reason, retry_after| Some(Rejection { reason, retry_after });
+        let policy = self.policy.checked();
         match &self.phase {
             Phase::Open { end } if now < *end => refuse(Reason::Open, end.since(now)),
-            Phase::Forced { open: true, until } if until.is_none_or(|until| now < until) => {
+            Phase::Forced { open: true, until } => {
                 refuse(Reason::Forced, until.map_or(FORCED_WAIT, |until| until.since(now)))
             }
-            Phase::HalfOpen { leases, .. } => match self.lapsed(now) {
-                Some(lapsed) => {
-                    let end = lapsed + self.cooldown_after(Some(Kind::Timeout), self.episodes.saturating_add(1));
-                    if now < end { refuse(Reason::Open, end.since(now)) } else { saturated.map_or(Ok(()), Err) }
-                }
-                None if saturated.is_some() => saturated.map_or(Ok(()), Err),
-                None if leases.len() >= self.policy.checked().probes as usize => {
-                    refuse(Reason::Probing, probing_wait(leases, now))
-                }
-                None => Ok(()),
-            },
-            Phase::Closed { ramp } => match saturated {
-                Some(saturated) => Err(saturated),
-                None if ramp.is_some_and(|ramp| !ramp.would_admit(self.policy.checked().ramp, now)) => {
-                    refuse(Reason::Ramping, SOON)
-                }
-                None => Ok(()),
-            },
-            Phase::Open { .. } | Phase::Forced { .. } => saturated.map_or(Ok(()), Err),
+            Phase::HalfOpen { leases, .. } if leases.len() >= policy.probes as usize => {
+                hot.saturation().or_else(|| refuse(Reason::Probing, probing_wait(leases, now)))
+            }
+            Phase::Closed { ramp: Some(ramp) } if !ramp.would_admit(policy.ramp, now) => {
+                hot.saturation().or_else(|| refuse(Reason::Ramping, SOON))
+            }
+            Phase::Closed { .. } | Phase::Open { .. } | Phase::HalfOpen { .. } | Phase::Forced { .. } => {
+                hot.saturation()
+            }
         }
     }
 
-    /// When the first lease ended, if one has.
-    fn lapsed(&self, now: Tick) -> Option<Tick> {
-        let Phase::HalfOpen { leases, .. } = &self.phase else { return None };
-        leases.iter().map(|lease| lease.end).min().filter(|end| *end <= now)
-    }
-
-    fn is_due_at(&self, now: Tick) -> bool {
-        let now = self.latest.max(now);
+    fn is_due(&self, now: Tick) -> bool {
         match &self.phase {
             Phase::Open { end } => *end <= now,
-            Phase::HalfOpen { leases, .. } => {
-                self.lapsed(now).is_none() && leases.len() < self.policy.checked().probes as usize
-            }
+            Phase::HalfOpen { leases, .. } => leases.len() < self.policy.checked().probes as usize,
             Phase::Closed { .. } | Phase::Forced { .. } => false,
         }
-    }
-
-    fn is_current_at(&self, ticket: &Ticket, now: Tick) -> bool {
-        let now = self.latest.max(now);
-        let expired = matches!(self.phase, Phase::Forced { until: Some(until), .. } if until <= now);
-        self.generation == ticket.generation && self.lapsed(now).is_none() && !expired
     }
 }
 

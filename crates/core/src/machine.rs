@@ -29,7 +29,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(1);
 pub(crate) const FORCED_WAIT: Duration = Duration::from_secs(60);
 
 /// The state, with what belongs to it alone.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Phase {
     Closed {
         ramp: Option<Ramp>,
@@ -63,7 +63,7 @@ pub(crate) struct Lease {
     pub(crate) end: Tick,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Machine {
     pub(crate) policy: Policy,
     pub(crate) phase: Phase,
@@ -296,19 +296,26 @@ impl Machine {
     /// Leases and forced states that ended by `now` take effect. Returns the latest `now` seen.
     pub(crate) fn pass_time(&mut self, hot: &Hot, now: Tick) -> Tick {
         self.latest = self.latest.max(now);
-        match &self.phase {
-            Phase::HalfOpen { leases, .. } => {
-                let first = leases.iter().map(|lease| lease.end).min();
-                if let Some(end) = first.filter(|end| *end <= self.latest) {
+        if let Some(end) = self.ended(self.latest) {
+            match self.phase {
+                Phase::HalfOpen { .. } => {
                     self.probe_failed(hot, Trip::new(Cause::Lease, Some(Kind::Timeout)), end);
                 }
+                Phase::Forced { .. } => self.fresh(hot, Phase::Closed { ramp: None }, Cause::Expiry, end),
+                Phase::Closed { .. } | Phase::Open { .. } => {}
             }
-            Phase::Forced { until: Some(until), .. } if *until <= self.latest => {
-                self.fresh(hot, Phase::Closed { ramp: None }, Cause::Expiry, *until);
-            }
-            Phase::Closed { .. } | Phase::Open { .. } | Phase::Forced { .. } => {}
         }
         self.latest
+    }
+
+    /// When the first lease, or the forced state, ended, if it has by `now`.
+    pub(crate) fn ended(&self, now: Tick) -> Option<Tick> {
+        let end = match &self.phase {
+            Phase::HalfOpen { leases, .. } => leases.iter().map(|lease| lease.end).min(),
+            Phase::Forced { until, .. } => *until,
+            Phase::Closed { .. } | Phase::Open { .. } => None,
+        };
+        end.filter(|end| *end <= now)
     }
 
     /// Whether an outcome of this generation still counts.
@@ -378,11 +385,6 @@ impl Machine {
     fn base(&self, kind: Option<Kind>) -> Duration {
         let own = self.policy.checked().cooldown;
         kind.and_then(|kind| self.policy.kind(kind).cooldown).unwrap_or(own)
-    }
-
-    /// The cooldown that a failure of this kind would begin, without drawing from the jitter.
-    pub(crate) fn cooldown_after(&self, kind: Option<Kind>, episodes: u32) -> Duration {
-        cooldown(self.policy.checked(), self.base(kind), episodes, None, &mut self.random.clone())
     }
 
     /// A new state without a past: no episodes, no incident.

@@ -16,7 +16,7 @@ use crate::window::{MAX_SERIES, Ring, Shards};
 const NEARLY: f64 = 1.0 - 1e-9;
 
 /// Counts of one generation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub(crate) run: u32,
     pub(crate) kinds: [u32; Kind::ALL.len()],
@@ -25,7 +25,7 @@ pub(crate) struct Counts {
     calls: [Option<Ring>; MAX_SERIES],
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct RuleCounts {
     rule: TripRule,
     /// Failures or slow successes within the rule's window; none for `consecutive`.
@@ -181,7 +181,7 @@ impl Counts {
             let seen = self.see(rule, hits, shards, generation, now);
             found.pressure = found.pressure.max(seen.pressure());
             if seen.pressure() >= NEARLY {
-                found.tripped = found.tripped.or(Some((seen.cause(), seen.observed, seen.threshold)));
+                found.tripped = found.tripped.or_else(|| Some((seen.cause(), seen.observed, seen.threshold)));
             }
             if hits >= rule.enough {
                 found.watch = match (seen.armed, found.watch) {

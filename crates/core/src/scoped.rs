@@ -139,9 +139,10 @@ impl Scopes {
         &self.0.policies
     }
 
-    /// Lets other calls of this key wait until `now + hint`; a shorter hint never shortens a longer one. Only a
-    /// success, or an operator's release or reset, clears it.
+    /// Lets other calls of this key wait until `now + hint`, the hint capped by `max_retry_after`; a shorter hint never
+    /// shortens a longer one. Only a success, or an operator's release or reset, clears it.
     pub fn hold(&self, hint: Duration, now: Tick) {
+        let hint = hint.min(self.policy(Scope::Key).checked().max_retry_after);
         if let Some(key) = self.ensure(Scope::Key, now) {
             key.hold_until(now + hint);
         }
@@ -205,7 +206,7 @@ pub struct ScopedPermit {
 
 impl ScopedPermit {
     /// Says how the call went. A success is one for all; a failure is charged to one scope, and is neutral for the
-    /// others: to the key where `evidence` says so, else to the row of its kind.
+    /// others: to the scope that `evidence` names, else to the row of its kind.
     ///
     /// Returns the transitions that followed.
     pub fn record(self, outcome: &Outcome, evidence: Option<Scope>, now: Tick) -> Vec<Transition> {
@@ -222,7 +223,7 @@ impl ScopedPermit {
             }
             Outcome::Failure(failure) => {
                 let row = Scope::charged(failure.kind(), self.scopes.policy(Scope::Model).per());
-                let charged = if evidence == Some(Scope::Key) { Scope::Key } else { row };
+                let charged = evidence.unwrap_or(row);
                 let charged = self.scopes.nearest(charged);
                 if !self.scopes.policy(charged).kind(failure.kind()).count {
                     self.cancel(now);

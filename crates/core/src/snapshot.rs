@@ -4,8 +4,9 @@ use core::time::Duration;
 
 use crate::breaker::Breaker;
 use crate::event::{FailureNote, Reason, Transition};
+use crate::hot::Hot;
 use crate::kind::Kind;
-use crate::machine::Phase;
+use crate::machine::{Machine, Phase};
 use crate::policy::Mode;
 use crate::rules::Seen;
 use crate::scope::{Scope, ScopeName};
@@ -103,26 +104,30 @@ impl Snapshot {
 impl Breaker {
     /// Everything about this breaker as the next operation would find it.
     pub fn snapshot(&self, now: Tick) -> Snapshot {
-        let hot = &self.0.hot;
-        let refusal = self.check(now).err().map(|refused| (refused.reason, refused.retry_after));
-        let machine = self.lock();
-        let seen = machine.counts.view(&hot.shards, machine.generation, machine.latest.max(now));
+        self.0.ask(now, |machine, hot, now| Snapshot::of(self, machine, hot, now))
+    }
+}
+
+impl Snapshot {
+    fn of(breaker: &Breaker, machine: &Machine, hot: &Hot, now: Tick) -> Self {
+        let seen = machine.counts.view(&hot.shards, machine.generation, now);
         let (live_probes, good_probes) = match &machine.phase {
             Phase::HalfOpen { leases, successes } => (leases.len() as u32, *successes),
             Phase::Closed { .. } | Phase::Open { .. } | Phase::Forced { .. } => (0, 0),
         };
         let kinds = Kind::ALL.into_iter().zip(machine.counts.kinds).filter(|(_, count)| *count > 0);
-        let mut counted = 0..;
-        let rejected =
-            Reason::COUNTED.map(|reason| (reason, counted.next().map_or(0, |at| hot.rejected_total(at))));
-        Snapshot {
-            name: self.name().clone(),
+        let mut places = 0..;
+        let rejected = Reason::COUNTED.map(|reason| (reason, places.next().map_or(0, |at| hot.rejected_total(at))));
+        let mode = machine.policy.mode();
+        let refusal = machine.refusal(hot, now).filter(|_| mode == Mode::Enforce);
+        Self {
+            name: breaker.name().clone(),
             at: now,
-            mode: machine.policy.mode(),
-            state: machine.state_at(hot, now),
+            mode,
+            state: machine.state_now(hot, now),
             since: machine.since,
             generation: machine.generation.get(),
-            refusal,
+            refusal: refusal.map(|refusal| (refusal.reason, refusal.retry_after)),
             run: machine.counts.run,
             kinds: kinds.collect(),
             pressure: seen.iter().map(Seen::pressure).fold(0.0, f64::max),
@@ -131,7 +136,7 @@ impl Breaker {
             live_probes,
             good_probes,
             in_flight: hot.in_flight(),
-            hold_until: self.held(now).map(|held| now + held.retry_after),
+            hold_until: hot.held(now).map(|held| now + held.retry_after),
             late: hot.late_total(),
             rejected,
             entered: machine.entered,

@@ -90,6 +90,7 @@ mod imp {
     }
 
     /// Gives this thread a slot; a model gives each of its threads another.
+    #[cfg(test)]
     pub(crate) fn set_slot(slot: usize) {
         SLOT.with(|own| own.set(Some(slot)));
     }

@@ -1,5 +1,7 @@
 //! The shared vectors: every case, every event, every field; and the presets by name.
 
+#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+
 use fuseline_core::Preset;
 use fuseline_core::replay::{Answer, Line, Replay};
 use serde_json::{Map, Value, json};
