@@ -25,7 +25,11 @@ pub(crate) fn cooldown(
     }
     let hint = hint.map_or(Duration::ZERO, |hint| hint.min(policy.max_retry_after));
     let plain = (grown.min(cap) as u64).max(millis(hint));
-    let longer = if policy.jitter > 0.0 { (plain as f64 * policy.jitter * random.unit()) as u64 } else { 0 };
+    let longer = if policy.jitter > 0.0 {
+        (plain as f64 * policy.jitter * random.unit()) as u64
+    } else {
+        0
+    };
     Duration::from_millis(plain.saturating_add(longer))
 }
 
@@ -60,21 +64,38 @@ mod tests {
     fn seconds(policy: &Policy, episodes: u32, hint: Option<u64>) -> u64 {
         let hint = hint.map(Duration::from_secs);
         let base = policy.cooldown();
-        cooldown(policy.checked(), base, episodes, hint, &mut SplitMix::new(1)).as_secs()
+        cooldown(
+            policy.checked(),
+            base,
+            episodes,
+            hint,
+            &mut SplitMix::new(1),
+        )
+        .as_secs()
     }
 
     #[test]
     fn growth_begins_after_the_free_episodes_and_ends_at_the_cap() {
-        let spec = PolicySpec { jitter: Some(0.0), backoff_after: Some(2), ..PolicySpec::default() };
+        let spec = PolicySpec {
+            jitter: Some(0.0),
+            backoff_after: Some(2),
+            ..PolicySpec::default()
+        };
         let policy = Policy::new(&spec).unwrap();
-        let grown: Vec<_> = (0..8).map(|episodes| seconds(&policy, episodes, None)).collect();
+        let grown: Vec<_> = (0..8)
+            .map(|episodes| seconds(&policy, episodes, None))
+            .collect();
         assert_eq!(grown, [15, 15, 15, 30, 60, 120, 120, 120]);
         assert_eq!(seconds(&policy, u32::MAX, None), 120);
     }
 
     #[test]
     fn a_hint_lengthens_up_to_its_cap_and_never_shortens() {
-        let policy = Policy::new(&PolicySpec { jitter: Some(0.0), ..PolicySpec::default() }).unwrap();
+        let policy = Policy::new(&PolicySpec {
+            jitter: Some(0.0),
+            ..PolicySpec::default()
+        })
+        .unwrap();
         assert_eq!(seconds(&policy, 0, Some(3)), 15);
         assert_eq!(seconds(&policy, 0, Some(90)), 90);
         assert_eq!(seconds(&policy, 0, Some(86_400)), 3_600);

@@ -62,9 +62,12 @@ impl Breaker {
 
     /// A closed breaker whose jitter follows from this seed and its name.
     pub fn with_seed(name: ScopeName, policy: Policy, seed: u64) -> Self {
-        let seed = name.to_string().bytes().fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3) // FNV-1a
-        });
+        let seed = name
+            .to_string()
+            .bytes()
+            .fold(seed ^ 0xcbf2_9ce4_8422_2325, |hash, byte| {
+                (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3) // FNV-1a
+            });
         let hot = Hot::new();
         let machine = Mutex::new(Machine::new(policy, seed, &hot));
         Self(Arc::new(Inner { name, hot, machine }))
@@ -101,7 +104,11 @@ impl Breaker {
     ///
     /// # Errors
     /// As [`try_acquire`](Self::try_acquire).
-    pub fn try_acquire_owned(&self, limit: Duration, now: Tick) -> Result<Permit<'static>, Rejection> {
+    pub fn try_acquire_owned(
+        &self,
+        limit: Duration,
+        now: Tick,
+    ) -> Result<Permit<'static>, Rejection> {
         let ticket = self.0.acquire(limit, now)?;
         Ok(Permit::new(Handle::Owned(Arc::clone(&self.0)), ticket))
     }
@@ -135,7 +142,13 @@ impl Breaker {
 
     /// Transitions after number `after`, oldest first; the last 20 are kept.
     pub fn history(&self, after: u64) -> Vec<Transition> {
-        self.0.lock().history.iter().filter(|transition| transition.number > after).cloned().collect()
+        self.0
+            .lock()
+            .history
+            .iter()
+            .filter(|transition| transition.number > after)
+            .cloned()
+            .collect()
     }
 
     /// Counts the transitions so far: an observer that has read up to this number has seen all.
@@ -207,7 +220,9 @@ impl Breaker {
 
     /// Opens a closed breaker because `open` of the `of` models behind it are.
     pub(crate) fn open_by_models(&self, kind: Kind, open: u32, of: u32, now: Tick) {
-        self.0.lock().open_by_models(&self.0.hot, kind, open, of, now);
+        self.0
+            .lock()
+            .open_by_models(&self.0.hot, kind, open, of, now);
     }
 }
 
@@ -250,10 +265,19 @@ impl Inner {
     }
 
     fn unseated(&self, standing: Standing) -> Ticket {
-        Ticket { generation: crate::state::Generation::FIRST, standing, seat: Seat::Unlimited }
+        Ticket {
+            generation: crate::state::Generation::FIRST,
+            standing,
+            seat: Seat::Unlimited,
+        }
     }
 
-    pub(crate) fn settle(&self, ticket: &Ticket, outcome: &Outcome, now: Tick) -> Option<Transition> {
+    pub(crate) fn settle(
+        &self,
+        ticket: &Ticket,
+        outcome: &Outcome,
+        now: Tick,
+    ) -> Option<Transition> {
         self.hot.leave(ticket.seat);
         let probe = match ticket.standing {
             Standing::Ghost(_) | Standing::Off => return None,
@@ -262,8 +286,11 @@ impl Inner {
         };
         match outcome {
             Outcome::Success { took } => {
-                let recorded =
-                    if probe { Recorded::Undecided } else { self.hot.success(ticket.generation, *took, now) };
+                let recorded = if probe {
+                    Recorded::Undecided
+                } else {
+                    self.hot.success(ticket.generation, *took, now)
+                };
                 match recorded {
                     Recorded::Done => None,
                     Recorded::Late => {
@@ -272,11 +299,15 @@ impl Inner {
                     }
                     Recorded::Undecided | Recorded::Counted => {
                         let counted = recorded == Recorded::Counted;
-                        self.locked(|machine| machine.success(&self.hot, ticket, *took, counted, now))
+                        self.locked(|machine| {
+                            machine.success(&self.hot, ticket, *took, counted, now)
+                        })
                     }
                 }
             }
-            Outcome::Failure(failure) => self.locked(|machine| machine.failure(&self.hot, ticket, failure, now)),
+            Outcome::Failure(failure) => {
+                self.locked(|machine| machine.failure(&self.hot, ticket, failure, now))
+            }
             Outcome::Neutral => {
                 if probe {
                     self.locked(|machine| machine.cancel(&self.hot, ticket, now))
@@ -292,7 +323,11 @@ impl Inner {
         let mut machine = self.lock();
         let before = self.hot.changes();
         operate(&mut machine);
-        if self.hot.changes() == before { None } else { machine.history.back().cloned() }
+        if self.hot.changes() == before {
+            None
+        } else {
+            machine.history.back().cloned()
+        }
     }
 
     pub(crate) fn cancel(&self, ticket: &Ticket, now: Tick) {
@@ -324,28 +359,42 @@ impl Machine {
         if !matches!(self.phase, Phase::Closed { .. }) {
             return self.state();
         }
-        let pressure = self.counts.evaluate(&hot.shards, self.generation, now).pressure;
-        if is_degraded(self.policy.checked(), pressure) { State::Degraded } else { State::Closed }
+        let pressure = self
+            .counts
+            .evaluate(&hot.shards, self.generation, now)
+            .pressure;
+        if is_degraded(self.policy.checked(), pressure) {
+            State::Degraded
+        } else {
+            State::Closed
+        }
     }
 
     /// The rejection that a call would get.
     pub(crate) fn refusal(&self, hot: &Hot, now: Tick) -> Option<Rejection> {
-        let refuse = |reason, retry_after| Some(Rejection { reason, retry_after });
+        let refuse = |reason, retry_after| {
+            Some(Rejection {
+                reason,
+                retry_after,
+            })
+        };
         let policy = self.policy.checked();
         match &self.phase {
             Phase::Open { end } if now < *end => refuse(Reason::Open, end.since(now)),
-            Phase::Forced { open: true, until } => {
-                refuse(Reason::Forced, until.map_or(FORCED_WAIT, |until| until.since(now)))
-            }
-            Phase::HalfOpen { leases, .. } if leases.len() >= policy.probes as usize => {
-                hot.saturation().or_else(|| refuse(Reason::Probing, probing_wait(leases, now)))
-            }
+            Phase::Forced { open: true, until } => refuse(
+                Reason::Forced,
+                until.map_or(FORCED_WAIT, |until| until.since(now)),
+            ),
+            Phase::HalfOpen { leases, .. } if leases.len() >= policy.probes as usize => hot
+                .saturation()
+                .or_else(|| refuse(Reason::Probing, probing_wait(leases, now))),
             Phase::Closed { ramp: Some(ramp) } if !ramp.would_admit(policy.ramp, now) => {
                 hot.saturation().or_else(|| refuse(Reason::Ramping, SOON))
             }
-            Phase::Closed { .. } | Phase::Open { .. } | Phase::HalfOpen { .. } | Phase::Forced { .. } => {
-                hot.saturation()
-            }
+            Phase::Closed { .. }
+            | Phase::Open { .. }
+            | Phase::HalfOpen { .. }
+            | Phase::Forced { .. } => hot.saturation(),
         }
     }
 
@@ -366,6 +415,8 @@ impl fmt::Debug for Breaker {
 
 impl fmt::Debug for Inner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Breaker").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Breaker")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }

@@ -95,7 +95,10 @@ mod system {
     pub(super) struct Origin(Instant);
 
     impl Origin {
-        #[expect(clippy::disallowed_methods, reason = "the one place that reads the clock")]
+        #[expect(
+            clippy::disallowed_methods,
+            reason = "the one place that reads the clock"
+        )]
         pub(super) fn now() -> Self {
             Self(Instant::now())
         }

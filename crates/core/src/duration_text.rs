@@ -25,7 +25,9 @@ pub(crate) fn deserialize<'de, D: Deserializer<'de>, T: FromText>(from: D) -> Re
     let duration = match Option::<std::borrow::Cow<'de, str>>::deserialize(from)? {
         None => None,
         Some(text) => Some(humantime::parse_duration(&text).map_err(|why| {
-            serde::de::Error::custom(format_args!("`{text}` is no duration such as \"30s\", \"2m\" or \"500ms\": {why}"))
+            serde::de::Error::custom(format_args!(
+                "`{text}` is no duration such as \"30s\", \"2m\" or \"500ms\": {why}"
+            ))
         })?),
     };
     T::from_text(duration).ok_or_else(|| serde::de::Error::custom("a duration is missing"))

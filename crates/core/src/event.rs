@@ -57,7 +57,11 @@ pub struct FailureNote {
 
 /// What decided a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum Cause {
     /// The `consecutive` rule.
@@ -147,7 +151,11 @@ impl fmt::Display for Short {
 
 /// Why a call was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum Reason {
     /// An operator forced the breaker open.
@@ -166,7 +174,13 @@ pub enum Reason {
 
 impl Reason {
     /// Every reason that a breaker itself counts, in the order of its counters.
-    pub const COUNTED: [Self; 5] = [Self::Forced, Self::Open, Self::Probing, Self::Saturated, Self::Ramping];
+    pub const COUNTED: [Self; 5] = [
+        Self::Forced,
+        Self::Open,
+        Self::Probing,
+        Self::Saturated,
+        Self::Ramping,
+    ];
 
     /// The name in logs, metrics and replays.
     pub const fn as_str(self) -> &'static str {

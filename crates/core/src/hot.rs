@@ -87,8 +87,10 @@ impl Hot {
             Mode::Off => 2,
         };
         self.mode.store(mode, Ordering::Relaxed);
-        self.seats.store(u64::from(policy.max_in_flight), Ordering::Relaxed);
-        self.slow_limit.store(slow_limit(&policy.trip), Ordering::Relaxed);
+        self.seats
+            .store(u64::from(policy.max_in_flight), Ordering::Relaxed);
+        self.slow_limit
+            .store(slow_limit(&policy.trip), Ordering::Relaxed);
     }
 
     pub(crate) fn mode(&self) -> Mode {
@@ -107,14 +109,18 @@ impl Hot {
         match word.tag() {
             Tag::Closed if now >= deadline => self.seated(word),
             Tag::ForcedClosed if now < deadline => self.seated(word),
-            Tag::Open if now < deadline && deadline < Word::NEVER - 1 => refused(Reason::Open, left),
+            Tag::Open if now < deadline && deadline < Word::NEVER - 1 => {
+                refused(Reason::Open, left)
+            }
             Tag::ForcedOpen if deadline == Word::NEVER => refused(Reason::Forced, FORCED_WAIT),
             Tag::ForcedOpen if now < deadline => refused(Reason::Forced, left),
             Tag::HalfOpen if now < deadline => match self.saturation() {
                 Some(saturated) => Asked::Rejected(saturated),
                 None => refused(Reason::Probing, left.min(SOON)),
             },
-            Tag::Closed | Tag::Open | Tag::HalfOpen | Tag::ForcedOpen | Tag::ForcedClosed => Asked::Unclear,
+            Tag::Closed | Tag::Open | Tag::HalfOpen | Tag::ForcedOpen | Tag::ForcedClosed => {
+                Asked::Unclear
+            }
         }
     }
 
@@ -127,7 +133,11 @@ impl Hot {
 
     fn seated(&self, word: Word) -> Asked {
         match self.enter() {
-            Ok(seat) => Asked::Admitted(Ticket { generation: word.generation(), standing: Standing::Plain, seat }),
+            Ok(seat) => Asked::Admitted(Ticket {
+                generation: word.generation(),
+                standing: Standing::Plain,
+                seat,
+            }),
             Err(saturated) => Asked::Rejected(saturated),
         }
     }
@@ -150,7 +160,11 @@ impl Hot {
             Added::FirstOfBucket | Added::Counted => {}
         }
         fence(Ordering::SeqCst);
-        if self.run.load(Ordering::Relaxed) == bits { Recorded::Done } else { Recorded::Counted }
+        if self.run.load(Ordering::Relaxed) == bits {
+            Recorded::Done
+        } else {
+            Recorded::Counted
+        }
     }
 
     /// Takes a seat where `max_in_flight` is set.
@@ -160,7 +174,10 @@ impl Hot {
             return Ok(Seat::Unlimited);
         }
         let more = |taken: u64| (taken < seats).then_some(taken + 1);
-        match self.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more) {
+        match self
+            .taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
+        {
             Ok(_) => Ok(Seat::Taken),
             Err(_) => Err(SATURATED),
         }
@@ -192,7 +209,10 @@ impl Hot {
 
     pub(crate) fn held(&self, now: Tick) -> Option<Rejection> {
         let until = Tick::from_millis(self.hold.load(Ordering::Relaxed));
-        (until > now).then(|| Rejection { reason: Reason::Held, retry_after: until.since(now) })
+        (until > now).then(|| Rejection {
+            reason: Reason::Held,
+            retry_after: until.since(now),
+        })
     }
 
     /// Counts an outcome whose state has passed.
@@ -206,7 +226,12 @@ impl Hot {
 
     /// Counts a rejection.
     pub(crate) fn rejected(&self, reason: Reason) {
-        let Some(at) = Reason::COUNTED.iter().position(|counted| *counted == reason) else { return };
+        let Some(at) = Reason::COUNTED
+            .iter()
+            .position(|counted| *counted == reason)
+        else {
+            return;
+        };
         if !self.shards.reject(at)
             && let Some(counter) = self.rejected.get(at)
         {
@@ -215,7 +240,10 @@ impl Hot {
     }
 
     pub(crate) fn rejected_total(&self, at: usize) -> u64 {
-        let shared = self.rejected.get(at).map_or(0, |counter| counter.load(Ordering::Relaxed));
+        let shared = self
+            .rejected
+            .get(at)
+            .map_or(0, |counter| counter.load(Ordering::Relaxed));
         shared.wrapping_add(self.shards.rejected(at))
     }
 
@@ -229,8 +257,14 @@ impl Hot {
     }
 }
 
-const SATURATED: Rejection = Rejection { reason: Reason::Saturated, retry_after: SOON };
+const SATURATED: Rejection = Rejection {
+    reason: Reason::Saturated,
+    retry_after: SOON,
+};
 
 const fn refused(reason: Reason, retry_after: Duration) -> Asked {
-    Asked::Rejected(Rejection { reason, retry_after })
+    Asked::Rejected(Rejection {
+        reason,
+        retry_after,
+    })
 }

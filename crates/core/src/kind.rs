@@ -19,7 +19,11 @@ use core::time::Duration;
 /// assert!(!Kind::BadRequest.rule().count);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 #[repr(u8)]
 pub enum Kind {
@@ -78,9 +82,17 @@ pub struct KindRule {
 
 impl KindRule {
     /// Counts in every trip rule and has no rule of its own.
-    pub const COUNTED: Self = Self { count: true, threshold: None, immediate_open: false, cooldown: None };
+    pub const COUNTED: Self = Self {
+        count: true,
+        threshold: None,
+        immediate_open: false,
+        cooldown: None,
+    };
     /// Neither success nor failure.
-    pub const NEUTRAL: Self = Self { count: false, ..Self::COUNTED };
+    pub const NEUTRAL: Self = Self {
+        count: false,
+        ..Self::COUNTED
+    };
 }
 
 impl Kind {
@@ -192,7 +204,10 @@ impl FromStr for Kind {
     type Err = UnknownKind;
 
     fn from_str(name: &str) -> Result<Self, UnknownKind> {
-        Self::ALL.into_iter().find(|kind| kind.as_str() == name).ok_or_else(|| UnknownKind(name.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == name)
+            .ok_or_else(|| UnknownKind(name.to_owned()))
     }
 }
 
@@ -219,6 +234,11 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_known_ones() {
         let error = "server-error".parse::<Kind>().unwrap_err().to_string();
-        assert!(error.starts_with("`server-error` is no kind of failure; the kinds are server_error, overloaded"), "{error}");
+        assert!(
+            error.starts_with(
+                "`server-error` is no kind of failure; the kinds are server_error, overloaded"
+            ),
+            "{error}"
+        );
     }
 }

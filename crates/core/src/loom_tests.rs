@@ -34,7 +34,11 @@ fn spec(rule: TripRule) -> PolicySpec {
 }
 
 fn rate(threshold: f64, min_calls: u32) -> TripRule {
-    TripRule::Rate { threshold, window: Duration::from_secs(60), min_calls }
+    TripRule::Rate {
+        threshold,
+        window: Duration::from_secs(60),
+        min_calls,
+    }
 }
 
 fn breaker(spec: &PolicySpec) -> Breaker {
@@ -69,11 +73,7 @@ fn model(check: impl Fn() + Sync + Send + 'static) {
 }
 
 /// Runs both at once, each on a thread with a shard of its own.
-fn race(
-    breaker: &Breaker,
-    here: impl FnOnce(&Breaker),
-    there: impl FnOnce(&Breaker) + 'static,
-) {
+fn race(breaker: &Breaker, here: impl FnOnce(&Breaker), there: impl FnOnce(&Breaker) + 'static) {
     let other = breaker.clone();
     let thread = thread::spawn(move || {
         set_slot(1);
@@ -84,7 +84,11 @@ fn race(
 }
 
 fn count(breaker: &Breaker, to: State) -> usize {
-    breaker.history(0).iter().filter(|transition| transition.to == to).count()
+    breaker
+        .history(0)
+        .iter()
+        .filter(|transition| transition.to == to)
+        .count()
 }
 
 #[test]
@@ -111,12 +115,18 @@ fn a_dropped_probe_gives_its_slot_back_exactly_once() {
     model(|| {
         let breaker = in_a_row(1);
         fail(&breaker, at(0));
-        let probe = breaker.try_acquire_owned(Duration::ZERO, at(1_000)).unwrap();
-        race(&breaker, |_| drop(probe), |breaker| {
-            if let Ok(probe) = breaker.try_acquire(at(1_000)) {
-                probe.cancel(at(1_000));
-            }
-        });
+        let probe = breaker
+            .try_acquire_owned(Duration::ZERO, at(1_000))
+            .unwrap();
+        race(
+            &breaker,
+            |_| drop(probe),
+            |breaker| {
+                if let Ok(probe) = breaker.try_acquire(at(1_000)) {
+                    probe.cancel(at(1_000));
+                }
+            },
+        );
         assert_eq!(breaker.snapshot(at(1_000)).live_probes, 0);
         let first = breaker.try_acquire(at(1_000)).unwrap();
         assert!(breaker.try_acquire(at(1_000)).is_err(), "one slot, not two");
@@ -129,7 +139,9 @@ fn a_lease_that_ends_as_its_probe_settles_has_one_outcome() {
     model(|| {
         let breaker = in_a_row(1);
         fail(&breaker, at(0));
-        let probe = breaker.try_acquire_owned(Duration::ZERO, at(1_000)).unwrap();
+        let probe = breaker
+            .try_acquire_owned(Duration::ZERO, at(1_000))
+            .unwrap();
         race(
             &breaker,
             |_| {
@@ -140,7 +152,10 @@ fn a_lease_that_ends_as_its_probe_settles_has_one_outcome() {
         let seen = breaker.snapshot(at(2_000));
         match seen.state {
             State::Closed => assert_eq!((seen.late, count(&breaker, State::Open)), (0, 1)),
-            State::Open => assert_eq!((seen.late, count(&breaker, State::Open), seen.episodes), (1, 2, 1)),
+            State::Open => assert_eq!(
+                (seen.late, count(&breaker, State::Open), seen.episodes),
+                (1, 2, 1)
+            ),
             state => panic!("{state}"),
         }
     });
@@ -151,8 +166,10 @@ fn two_failures_at_the_threshold_are_one_transition() {
     model(|| {
         let breaker = in_a_row(2);
         fail(&breaker, at(0));
-        let (mine, theirs) =
-            (breaker.try_acquire(at(0)).unwrap(), breaker.try_acquire_owned(Duration::ZERO, at(0)).unwrap());
+        let (mine, theirs) = (
+            breaker.try_acquire(at(0)).unwrap(),
+            breaker.try_acquire_owned(Duration::ZERO, at(0)).unwrap(),
+        );
         race(
             &breaker,
             |_| {
@@ -163,7 +180,10 @@ fn two_failures_at_the_threshold_are_one_transition() {
             },
         );
         let seen = breaker.snapshot(at(0));
-        assert_eq!((seen.state, seen.late, count(&breaker, State::Open)), (State::Open, 1, 1));
+        assert_eq!(
+            (seen.state, seen.late, count(&breaker, State::Open)),
+            (State::Open, 1, 1)
+        );
     });
 }
 
@@ -195,9 +215,16 @@ fn no_success_is_lost_while_the_run_is_not_zero() {
         for _ in 0..4 {
             fail(&breaker, at(0));
         }
-        race(&breaker, |breaker| succeed(breaker, at(1)), |breaker| fail(breaker, at(1)));
+        race(
+            &breaker,
+            |breaker| succeed(breaker, at(1)),
+            |breaker| fail(breaker, at(1)),
+        );
         let run = breaker.snapshot(at(1)).run;
-        assert!(run <= 1, "the success came before the failure or after it, the run is {run}");
+        assert!(
+            run <= 1,
+            "the success came before the failure or after it, the run is {run}"
+        );
     });
 }
 
@@ -205,8 +232,16 @@ fn no_success_is_lost_while_the_run_is_not_zero() {
 fn no_trip_is_missed_when_a_failure_and_a_success_race() {
     model(|| {
         let breaker = breaker(&spec(rate(0.5, 2)));
-        race(&breaker, |breaker| succeed(breaker, at(1)), |breaker| fail(breaker, at(1)));
-        assert_eq!(breaker.state(at(1)), State::Open, "one of two calls failed, whichever came first");
+        race(
+            &breaker,
+            |breaker| succeed(breaker, at(1)),
+            |breaker| fail(breaker, at(1)),
+        );
+        assert_eq!(
+            breaker.state(at(1)),
+            State::Open,
+            "one of two calls failed, whichever came first"
+        );
     });
 }
 
@@ -234,10 +269,21 @@ fn no_trip_is_missed_when_quiet_successes_complete_the_calls() {
 fn an_operators_hand_beats_what_races_with_it() {
     model(|| {
         let breaker = in_a_row(1);
-        race(&breaker, |breaker| breaker.force_closed(None, at(1)), |breaker| fail(breaker, at(1)));
+        race(
+            &breaker,
+            |breaker| breaker.force_closed(None, at(1)),
+            |breaker| fail(breaker, at(1)),
+        );
         assert_eq!(breaker.state(at(1)), State::ForcedClosed);
-        race(&breaker, |breaker| breaker.force_open(Some(at(5)), at(2)), |breaker| breaker.reset(at(2)));
-        assert!(matches!(breaker.state(at(2)), State::Closed | State::ForcedOpen));
+        race(
+            &breaker,
+            |breaker| breaker.force_open(Some(at(5)), at(2)),
+            |breaker| breaker.reset(at(2)),
+        );
+        assert!(matches!(
+            breaker.state(at(2)),
+            State::Closed | State::ForcedOpen
+        ));
         assert_eq!(breaker.state(at(5)), State::Closed);
     });
 }
@@ -247,11 +293,24 @@ fn a_reconfiguration_keeps_what_it_must_and_drops_old_windows() {
     model(|| {
         let breaker = breaker(&spec(rate(0.5, 3)));
         fail(&breaker, at(0));
-        let other = Policy::new(&spec(TripRule::Rate { threshold: 0.5, window: SECOND, min_calls: 3 })).unwrap();
-        race(&breaker, move |breaker| breaker.reconfigure(other, at(1)), |breaker| succeed(breaker, at(1)));
+        let other = Policy::new(&spec(TripRule::Rate {
+            threshold: 0.5,
+            window: SECOND,
+            min_calls: 3,
+        }))
+        .unwrap();
+        race(
+            &breaker,
+            move |breaker| breaker.reconfigure(other, at(1)),
+            |breaker| succeed(breaker, at(1)),
+        );
         let seen = breaker.snapshot(at(1));
         assert!(seen.run == 0, "the success reset the run");
-        assert!(seen.rules[0].calls <= Some(1), "the failure stood in another window: {:?}", seen.rules);
+        assert!(
+            seen.rules[0].calls <= Some(1),
+            "the failure stood in another window: {:?}",
+            seen.rules
+        );
         succeed(&breaker, at(1));
         assert_eq!(breaker.state(at(1)), State::Closed);
     });
@@ -260,7 +319,10 @@ fn a_reconfiguration_keeps_what_it_must_and_drops_old_windows() {
 #[test]
 fn seats_are_never_oversold_nor_lost() {
     model(|| {
-        let limited = PolicySpec { max_in_flight: Some(1), ..spec(TripRule::Consecutive { failures: 9 }) };
+        let limited = PolicySpec {
+            max_in_flight: Some(1),
+            ..spec(TripRule::Consecutive { failures: 9 })
+        };
         let breaker = breaker(&limited);
         let other = breaker.clone();
         let thread = thread::spawn(move || {

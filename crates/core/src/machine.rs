@@ -94,7 +94,13 @@ struct Trip {
 
 impl Trip {
     const fn new(cause: Cause, kind: Option<Kind>) -> Self {
-        Self { cause, observed: 1.0, threshold: 1.0, kind, hint: None }
+        Self {
+            cause,
+            observed: 1.0,
+            threshold: 1.0,
+            kind,
+            hint: None,
+        }
     }
 }
 
@@ -124,24 +130,51 @@ impl Machine {
     }
 
     /// Asks for leave. `limit` is the attempt's own time limit.
-    pub(crate) fn acquire(&mut self, hot: &Hot, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
+    pub(crate) fn acquire(
+        &mut self,
+        hot: &Hot,
+        limit: Duration,
+        now: Tick,
+    ) -> Result<Ticket, Rejection> {
         let now = self.pass_time(hot, now);
         if let Phase::Open { end } = self.phase {
             if now < end {
-                return Err(Rejection { reason: Reason::Open, retry_after: end.since(now) });
+                return Err(Rejection {
+                    reason: Reason::Open,
+                    retry_after: end.since(now),
+                });
             }
-            let why = self.why(&Trip { observed: 0.0, threshold: 0.0, ..Trip::new(Cause::Cooldown, None) });
-            self.enter(hot, Phase::HalfOpen { leases: Vec::new(), successes: 0 }, now, why);
+            let why = self.why(&Trip {
+                observed: 0.0,
+                threshold: 0.0,
+                ..Trip::new(Cause::Cooldown, None)
+            });
+            self.enter(
+                hot,
+                Phase::HalfOpen {
+                    leases: Vec::new(),
+                    successes: 0,
+                },
+                now,
+                why,
+            );
         }
         if let Phase::Forced { open: true, until } = self.phase {
             let retry_after = until.map_or(FORCED_WAIT, |until| until.since(now));
-            return Err(Rejection { reason: Reason::Forced, retry_after });
+            return Err(Rejection {
+                reason: Reason::Forced,
+                retry_after,
+            });
         }
         let seat = hot.enter()?;
         match self.admit(limit, now) {
             Ok(standing) => {
                 self.publish_word(hot);
-                Ok(Ticket { generation: self.generation, standing, seat })
+                Ok(Ticket {
+                    generation: self.generation,
+                    standing,
+                    seat,
+                })
             }
             Err(rejection) => {
                 hot.leave(seat);
@@ -155,15 +188,29 @@ impl Machine {
         match &mut self.phase {
             Phase::Closed { ramp: Some(ramp) } => {
                 let passes = ramp.admits(policy.ramp, now);
-                if passes { Ok(Standing::Plain) } else { Err(Rejection { reason: Reason::Ramping, retry_after: SOON }) }
+                if passes {
+                    Ok(Standing::Plain)
+                } else {
+                    Err(Rejection {
+                        reason: Reason::Ramping,
+                        retry_after: SOON,
+                    })
+                }
             }
             Phase::HalfOpen { leases, .. } => {
                 if leases.len() >= policy.probes as usize {
-                    return Err(Rejection { reason: Reason::Probing, retry_after: probing_wait(leases, now) });
+                    return Err(Rejection {
+                        reason: Reason::Probing,
+                        retry_after: probing_wait(leases, now),
+                    });
                 }
                 let length = policy.probe_timeout.max(limit.saturating_add(SOON));
                 self.leased += 1;
-                leases.push(Lease { id: self.leased, length, end: now + length });
+                leases.push(Lease {
+                    id: self.leased,
+                    length,
+                    end: now + length,
+                });
                 Ok(Standing::Probe(self.leased))
             }
             _ => Ok(Standing::Plain),
@@ -171,7 +218,14 @@ impl Machine {
     }
 
     /// A success of a permit of `generation`. `counted`: the caller's shard has it already.
-    pub(crate) fn success(&mut self, hot: &Hot, ticket: &Ticket, took: Duration, counted: bool, now: Tick) {
+    pub(crate) fn success(
+        &mut self,
+        hot: &Hot,
+        ticket: &Ticket,
+        took: Duration,
+        counted: bool,
+        now: Tick,
+    ) {
         let now = self.pass_time(hot, now);
         if !self.is_current(ticket.generation) {
             // One that its shard counted was recorded in time: the state changed after it.
@@ -214,18 +268,38 @@ impl Machine {
             return hot.late();
         }
         self.note(failure, now);
-        let trip = |cause| Trip { hint: failure.retry_after, ..Trip::new(cause, Some(failure.kind)) };
+        let trip = |cause| Trip {
+            hint: failure.retry_after,
+            ..Trip::new(cause, Some(failure.kind))
+        };
         if ticket.is_probe() {
             return self.probe_failed(hot, trip(Cause::Probe), now);
         }
         self.counts.failure(failure.kind, now);
-        let of_kind = self.counts.kinds.get(failure.kind.index()).copied().unwrap_or(0);
-        let threshold = if rule.immediate_open { Some(1) } else { rule.threshold };
+        let of_kind = self
+            .counts
+            .kinds
+            .get(failure.kind.index())
+            .copied()
+            .unwrap_or(0);
+        let threshold = if rule.immediate_open {
+            Some(1)
+        } else {
+            rule.threshold
+        };
         if failure.open_now {
             self.trip(hot, trip(Cause::OpenNow), now);
         } else if let Some(threshold) = threshold.filter(|threshold| of_kind >= *threshold) {
             let (observed, threshold) = (f64::from(of_kind), f64::from(threshold));
-            self.trip(hot, Trip { observed, threshold, ..trip(Cause::Kind) }, now);
+            self.trip(
+                hot,
+                Trip {
+                    observed,
+                    threshold,
+                    ..trip(Cause::Kind)
+                },
+                now,
+            );
         } else {
             self.judge(hot, Some(failure), now);
         }
@@ -243,7 +317,9 @@ impl Machine {
         let now = self.pass_time(hot, now);
         if self.generation == ticket.generation
             && let Phase::HalfOpen { leases, .. } = &mut self.phase
-            && let Some(lease) = leases.iter_mut().find(|lease| ticket.standing == Standing::Probe(lease.id))
+            && let Some(lease) = leases
+                .iter_mut()
+                .find(|lease| ticket.standing == Standing::Probe(lease.id))
         {
             lease.end = now + lease.length;
             self.publish_word(hot);
@@ -275,7 +351,15 @@ impl Machine {
         let now = self.pass_time(hot, now);
         if matches!(self.phase, Phase::Closed { .. }) {
             let (observed, threshold) = (f64::from(open), f64::from(of) / 2.0);
-            self.trip(hot, Trip { observed, threshold, ..Trip::new(Cause::Models, Some(kind)) }, now);
+            self.trip(
+                hot,
+                Trip {
+                    observed,
+                    threshold,
+                    ..Trip::new(Cause::Models, Some(kind))
+                },
+                now,
+            );
         }
     }
 
@@ -301,7 +385,9 @@ impl Machine {
                 Phase::HalfOpen { .. } => {
                     self.probe_failed(hot, Trip::new(Cause::Lease, Some(Kind::Timeout)), end);
                 }
-                Phase::Forced { .. } => self.fresh(hot, Phase::Closed { ramp: None }, Cause::Expiry, end),
+                Phase::Forced { .. } => {
+                    self.fresh(hot, Phase::Closed { ramp: None }, Cause::Expiry, end)
+                }
                 Phase::Closed { .. } | Phase::Open { .. } => {}
             }
         }
@@ -336,7 +422,17 @@ impl Machine {
         if let Some((cause, observed, threshold)) = found.tripped {
             let kind = failure.map(|failure| failure.kind);
             let hint = failure.and_then(|failure| failure.retry_after);
-            return self.trip(hot, Trip { cause, observed, threshold, kind, hint }, now);
+            return self.trip(
+                hot,
+                Trip {
+                    cause,
+                    observed,
+                    threshold,
+                    kind,
+                    hint,
+                },
+                now,
+            );
         }
         self.publish_run(hot, found.watch);
         self.see_pressure(hot, found.pressure, now);
@@ -347,9 +443,16 @@ impl Machine {
         if degraded != self.degraded {
             self.degraded = degraded;
             let threshold = self.policy.checked().degraded_at;
-            let why = self.why(&Trip { observed: pressure, threshold, ..Trip::new(Cause::Pressure, None) });
-            let (from, to) =
-                if degraded { (State::Closed, State::Degraded) } else { (State::Degraded, State::Closed) };
+            let why = self.why(&Trip {
+                observed: pressure,
+                threshold,
+                ..Trip::new(Cause::Pressure, None)
+            });
+            let (from, to) = if degraded {
+                (State::Closed, State::Degraded)
+            } else {
+                (State::Degraded, State::Closed)
+            };
             self.remember(hot, from, to, now, why);
         }
     }
@@ -357,15 +460,24 @@ impl Machine {
     fn probe_succeeded(&mut self, hot: &Hot, ticket: &Ticket, now: Tick) {
         self.free(ticket);
         let needed = self.policy.checked().successes_to_close;
-        let Phase::HalfOpen { successes, .. } = &mut self.phase else { return };
+        let Phase::HalfOpen { successes, .. } = &mut self.phase else {
+            return;
+        };
         *successes += 1;
         if *successes < needed {
             return self.publish_word(hot);
         }
         let (observed, threshold) = (f64::from(*successes), f64::from(needed));
         self.episodes = 0;
-        let why = self.why(&Trip { observed, threshold, ..Trip::new(Cause::Probe, None) });
-        let ramp = (!self.policy.checked().ramp.is_zero()).then_some(Ramp { since: now, calls: 0 });
+        let why = self.why(&Trip {
+            observed,
+            threshold,
+            ..Trip::new(Cause::Probe, None)
+        });
+        let ramp = (!self.policy.checked().ramp.is_zero()).then_some(Ramp {
+            since: now,
+            calls: 0,
+        });
         self.enter(hot, Phase::Closed { ramp }, now, why);
     }
 
@@ -376,7 +488,13 @@ impl Machine {
 
     fn trip(&mut self, hot: &Hot, trip: Trip, at: Tick) {
         let base = self.base(trip.kind);
-        let length = cooldown(self.policy.checked(), base, self.episodes, trip.hint, &mut self.random);
+        let length = cooldown(
+            self.policy.checked(),
+            base,
+            self.episodes,
+            trip.hint,
+            &mut self.random,
+        );
         let why = self.why(&trip);
         self.incident_since = self.incident_since.or(Some(at));
         self.enter(hot, Phase::Open { end: at + length }, at, why);
@@ -384,13 +502,18 @@ impl Machine {
 
     fn base(&self, kind: Option<Kind>) -> Duration {
         let own = self.policy.checked().cooldown;
-        kind.and_then(|kind| self.policy.kind(kind).cooldown).unwrap_or(own)
+        kind.and_then(|kind| self.policy.kind(kind).cooldown)
+            .unwrap_or(own)
     }
 
     /// A new state without a past: no episodes, no incident.
     fn fresh(&mut self, hot: &Hot, phase: Phase, cause: Cause, at: Tick) {
         self.episodes = 0;
-        let why = self.why(&Trip { observed: 0.0, threshold: 0.0, ..Trip::new(cause, None) });
+        let why = self.why(&Trip {
+            observed: 0.0,
+            threshold: 0.0,
+            ..Trip::new(cause, None)
+        });
         self.enter(hot, phase, at, why);
     }
 
@@ -433,7 +556,11 @@ impl Machine {
         if self.last_failures.len() == FAILURES {
             self.last_failures.pop_front();
         }
-        self.last_failures.push_back(FailureNote { at: now, kind: failure.kind, code: failure.code });
+        self.last_failures.push_back(FailureNote {
+            at: now,
+            kind: failure.kind,
+            code: failure.code,
+        });
     }
 
     fn why(&self, trip: &Trip) -> Why {
@@ -460,7 +587,15 @@ impl Machine {
             self.history.pop_front();
         }
         let generation = self.generation.get();
-        self.history.push_back(Transition { number: self.numbered, at, from, to, generation, until, why });
+        self.history.push_back(Transition {
+            number: self.numbered,
+            at,
+            from,
+            to,
+            generation,
+            until,
+            why,
+        });
         hot.changed();
     }
 
@@ -471,14 +606,19 @@ impl Machine {
     }
 
     fn publish_run(&self, hot: &Hot, watch: Watch) {
-        hot.run.store(RunWord::new(self.generation, self.counts.run, watch).to_bits(), Ordering::Release);
+        hot.run.store(
+            RunWord::new(self.generation, self.counts.run, watch).to_bits(),
+            Ordering::Release,
+        );
     }
 
     fn publish_word(&self, hot: &Hot) {
         let policy = self.policy.checked();
         let (tag, deadline) = match &self.phase {
             Phase::Closed { ramp: None } => (Tag::Closed, Deadline::None),
-            Phase::Closed { ramp: Some(ramp) } => (Tag::Closed, Deadline::At(ramp.since + policy.ramp)),
+            Phase::Closed { ramp: Some(ramp) } => {
+                (Tag::Closed, Deadline::At(ramp.since + policy.ramp))
+            }
             Phase::Open { end } => (Tag::Open, Deadline::At(*end)),
             Phase::HalfOpen { leases, .. } => {
                 let full = leases.len() >= policy.probes as usize;
@@ -486,11 +626,18 @@ impl Machine {
                 (Tag::HalfOpen, first.map_or(Deadline::None, Deadline::At))
             }
             Phase::Forced { open, until } => {
-                let tag = if *open { Tag::ForcedOpen } else { Tag::ForcedClosed };
+                let tag = if *open {
+                    Tag::ForcedOpen
+                } else {
+                    Tag::ForcedClosed
+                };
                 (tag, until.map_or(Deadline::Never, Deadline::At))
             }
         };
-        hot.word.store(Word::new(tag, self.generation, deadline).to_bits(), Ordering::Release);
+        hot.word.store(
+            Word::new(tag, self.generation, deadline).to_bits(),
+            Ordering::Release,
+        );
     }
 }
 
@@ -508,12 +655,19 @@ impl Ramp {
         let ramp = u128::from(millis(over).max(1));
         let elapsed = u128::from(millis(now.since(self.since)).max(millis(over) / 10));
         let share = |calls: u64| u128::from(calls) * elapsed / ramp;
-        self.calls == 0 || elapsed >= ramp || share(self.calls.saturating_add(1)) > share(self.calls)
+        self.calls == 0
+            || elapsed >= ramp
+            || share(self.calls.saturating_add(1)) > share(self.calls)
     }
 }
 
 pub(crate) fn probing_wait(leases: &[Lease], now: Tick) -> Duration {
-    leases.iter().map(|lease| lease.end.since(now)).min().unwrap_or(SOON).min(SOON)
+    leases
+        .iter()
+        .map(|lease| lease.end.since(now))
+        .min()
+        .unwrap_or(SOON)
+        .min(SOON)
 }
 
 pub(crate) fn is_degraded(policy: &Checked, pressure: f64) -> bool {

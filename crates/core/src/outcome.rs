@@ -6,7 +6,10 @@ use crate::kind::Kind;
 
 /// How a call went. Complete by design: there is no fourth way.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "complete by definition: a call succeeded, failed, or says nothing")]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "complete by definition: a call succeeded, failed, or says nothing"
+)]
 pub enum Outcome {
     /// The provider came through. `took` is the time to the first content event of a stream, or to the whole plain
     /// answer; `slow` rules judge it.
@@ -52,7 +55,12 @@ pub struct Failure {
 impl Failure {
     /// A failure of this kind.
     pub const fn new(kind: Kind) -> Self {
-        Self { kind, retry_after: None, open_now: false, code: None }
+        Self {
+            kind,
+            retry_after: None,
+            open_now: false,
+            code: None,
+        }
     }
 
     /// The provider said when to come back. Lengthens the cooldown that this failure begins, up to

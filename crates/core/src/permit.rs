@@ -73,7 +73,10 @@ pub(crate) enum Seat {
 
 impl<'a> Permit<'a> {
     pub(crate) const fn new(breaker: Handle<'a>, ticket: Ticket) -> Self {
-        Self { breaker, ticket: Some(ticket) }
+        Self {
+            breaker,
+            ticket: Some(ticket),
+        }
     }
 
     /// Says how the call went. Returns the transition that followed, if one did; the breaker's history has it too.
@@ -116,7 +119,9 @@ impl<'a> Permit<'a> {
 
     /// Whether the state in which this permit was given still stands, so that a further attempt under it makes sense.
     pub fn is_current(&self, now: Tick) -> bool {
-        self.ticket.as_ref().is_some_and(|ticket| self.breaker.is_current(ticket, now))
+        self.ticket
+            .as_ref()
+            .is_some_and(|ticket| self.breaker.is_current(ticket, now))
     }
 }
 
@@ -130,6 +135,9 @@ impl Drop for Permit<'_> {
 
 impl fmt::Debug for Permit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Permit").field("breaker", &self.breaker.name).field("ticket", &self.ticket).finish()
+        f.debug_struct("Permit")
+            .field("breaker", &self.breaker.name)
+            .field("ticket", &self.ticket)
+            .finish()
     }
 }

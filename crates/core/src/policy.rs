@@ -15,7 +15,11 @@ use crate::trip::TripRule;
 
 /// What the breaker does with its decisions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum Mode {
     /// Rejects calls while open.
@@ -29,7 +33,11 @@ pub enum Mode {
 
 /// What a success does to the run of failures and to the counts by kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum OnSuccess {
     /// Sets them to zero.
@@ -41,7 +49,11 @@ pub enum OnSuccess {
 
 /// What one permit stands for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum Count {
     /// A call to a target, settled after its own retries.
@@ -53,7 +65,11 @@ pub enum Count {
 
 /// Whose breaker a provider-side failure is charged to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Deserialize),
+    serde(rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum Per {
     /// The model's, so that one bad model takes nobody else down.
@@ -152,7 +168,13 @@ impl PolicySpec {
         let mut kinds = self.expanded().kinds;
         for (kind, row) in over.kinds {
             let replaced = kinds.get(&kind).and_then(|row| row.count);
-            kinds.insert(kind, KindSpec { count: row.count.or(replaced), ..row });
+            kinds.insert(
+                kind,
+                KindSpec {
+                    count: row.count.or(replaced),
+                    ..row
+                },
+            );
         }
         let under = self.expanded();
         Self {
@@ -183,7 +205,10 @@ impl PolicySpec {
     fn expanded(&self) -> Self {
         match self.preset {
             None => self.clone(),
-            Some(preset) => preset.spec().overlaid(&Self { preset: None, ..self.clone() }),
+            Some(preset) => preset.spec().overlaid(&Self {
+                preset: None,
+                ..self.clone()
+            }),
         }
     }
 }
@@ -221,7 +246,6 @@ impl Default for Policy {
     }
 }
 
-
 impl Policy {
     /// Checks a spec and fills in the defaults.
     ///
@@ -230,7 +254,11 @@ impl Policy {
     pub fn new(spec: &PolicySpec) -> Result<Self, PolicyError> {
         let checked = Checked::from_spec(&spec.expanded());
         let problems = crate::policy_check::problems(&checked);
-        if problems.is_empty() { Ok(Self(Arc::new(checked))) } else { Err(PolicyError { problems }) }
+        if problems.is_empty() {
+            Ok(Self(Arc::new(checked)))
+        } else {
+            Err(PolicyError { problems })
+        }
     }
 
     pub(crate) fn checked(&self) -> &Checked {
@@ -274,7 +302,11 @@ impl Policy {
 
     /// How failures of this kind count.
     pub fn kind(&self, kind: Kind) -> KindRule {
-        self.0.kinds.get(kind.index()).copied().unwrap_or(KindRule::NEUTRAL)
+        self.0
+            .kinds
+            .get(kind.index())
+            .copied()
+            .unwrap_or(KindRule::NEUTRAL)
     }
 }
 
@@ -335,7 +367,11 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} is {}, must be {}", self.key, self.value, self.allowed)
+        write!(
+            f,
+            "{} is {}, must be {}",
+            self.key, self.value, self.allowed
+        )
     }
 }
 

@@ -16,17 +16,32 @@ const MAX_DURATION: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 pub(crate) fn problems(policy: &Checked) -> Vec<Problem> {
     let mut found = Found(Vec::new());
-    found.check(policy.trip.len() <= MAX_RULES, "trip", format!("{} rules", policy.trip.len()), "at most 16 rules");
+    found.check(
+        policy.trip.len() <= MAX_RULES,
+        "trip",
+        format!("{} rules", policy.trip.len()),
+        "at most 16 rules",
+    );
     for (at, rule) in policy.trip.iter().enumerate() {
         found.rule(&format!("trip[{at}]"), rule);
     }
     found.share("degraded_at", policy.degraded_at);
     found.at_least_1_ms("cooldown", policy.cooldown);
-    found.check(policy.backoff >= 1.0 && policy.backoff.is_finite(), "backoff", policy.backoff, "1 or more");
+    found.check(
+        policy.backoff >= 1.0 && policy.backoff.is_finite(),
+        "backoff",
+        policy.backoff,
+        "1 or more",
+    );
     found.duration("max_cooldown", policy.max_cooldown);
     found.share("jitter", policy.jitter);
     found.duration("max_retry_after", policy.max_retry_after);
-    found.check((1..=64).contains(&policy.probes), "probes", policy.probes, "1 to 64");
+    found.check(
+        (1..=64).contains(&policy.probes),
+        "probes",
+        policy.probes,
+        "1 to 64",
+    );
     found.positive("successes_to_close", policy.successes_to_close);
     found.at_least_1_ms("probe_timeout", policy.probe_timeout);
     found.duration("probe_proof", policy.probe_proof);
@@ -47,13 +62,24 @@ struct Found(Vec<Problem>);
 impl Found {
     fn rule(&mut self, key: &str, rule: &TripRule) {
         match *rule {
-            TripRule::Consecutive { failures } => self.positive(&format!("{key}.failures"), failures),
+            TripRule::Consecutive { failures } => {
+                self.positive(&format!("{key}.failures"), failures)
+            }
             TripRule::Window { failures, window } => {
                 self.positive(&format!("{key}.failures"), failures);
                 self.window(key, window);
             }
-            TripRule::Rate { threshold, window, min_calls } => self.ratio(key, threshold, window, min_calls),
-            TripRule::Slow { slower_than, threshold, window, min_calls } => {
+            TripRule::Rate {
+                threshold,
+                window,
+                min_calls,
+            } => self.ratio(key, threshold, window, min_calls),
+            TripRule::Slow {
+                slower_than,
+                threshold,
+                window,
+                min_calls,
+            } => {
                 self.at_least_1_ms(&format!("{key}.slower_than"), slower_than);
                 self.ratio(key, threshold, window, min_calls);
             }
@@ -62,14 +88,24 @@ impl Found {
 
     fn ratio(&mut self, key: &str, threshold: f64, window: Duration, min_calls: u32) {
         let allowed = (0.0001..=1.0).contains(&threshold);
-        self.check(allowed, &format!("{key}.threshold"), threshold, "0.0001 to 1");
+        self.check(
+            allowed,
+            &format!("{key}.threshold"),
+            threshold,
+            "0.0001 to 1",
+        );
         self.window(key, window);
         self.positive(&format!("{key}.min_calls"), min_calls);
     }
 
     fn window(&mut self, key: &str, window: Duration) {
         let allowed = (MIN_WINDOW..=MAX_DURATION).contains(&window);
-        self.check(allowed, &format!("{key}.window"), text(window), "1s to 100 years");
+        self.check(
+            allowed,
+            &format!("{key}.window"),
+            text(window),
+            "1s to 100 years",
+        );
     }
 
     fn at_least_1_ms(&mut self, key: &str, value: Duration) {
@@ -91,7 +127,11 @@ impl Found {
 
     fn check(&mut self, allowed: bool, key: &str, value: impl Display, what: &'static str) {
         if !allowed {
-            self.0.push(Problem { key: key.to_owned(), value: value.to_string(), allowed: what });
+            self.0.push(Problem {
+                key: key.to_owned(),
+                value: value.to_string(),
+                allowed: what,
+            });
         }
     }
 }
@@ -110,7 +150,10 @@ mod tests {
     }
 
     fn with_rule(rule: TripRule) -> PolicySpec {
-        PolicySpec { trip: Some(vec![rule]), ..PolicySpec::default() }
+        PolicySpec {
+            trip: Some(vec![rule]),
+            ..PolicySpec::default()
+        }
     }
 
     #[test]
@@ -121,28 +164,121 @@ mod tests {
     #[test]
     fn each_bad_value_is_named_with_its_key_and_what_is_allowed() {
         let minute = Duration::from_secs(60);
-        let rate = |threshold, window, min_calls| with_rule(TripRule::Rate { threshold, window, min_calls });
+        let rate = |threshold, window, min_calls| {
+            with_rule(TripRule::Rate {
+                threshold,
+                window,
+                min_calls,
+            })
+        };
         let spec = PolicySpec::default();
         let cases = [
-            (with_rule(TripRule::Consecutive { failures: 0 }), "trip[0].failures is 0, must be 1 or more"),
-            (with_rule(TripRule::Window { failures: 0, window: minute }), "trip[0].failures is 0, must be 1 or more"),
-            (rate(1.5, minute, 10), "trip[0].threshold is 1.5, must be 0.0001 to 1"),
-            (rate(0.00001, minute, 10), "trip[0].threshold is 0.00001, must be 0.0001 to 1"),
-            (rate(f64::NAN, minute, 10), "trip[0].threshold is NaN, must be 0.0001 to 1"),
-            (rate(0.5, minute, 0), "trip[0].min_calls is 0, must be 1 or more"),
-            (rate(0.5, Duration::from_millis(999), 1), "trip[0].window is 999ms, must be 1s to 100 years"),
-            (PolicySpec { probes: Some(0), ..spec.clone() }, "probes is 0, must be 1 to 64"),
-            (PolicySpec { probes: Some(65), ..spec.clone() }, "probes is 65, must be 1 to 64"),
-            (PolicySpec { successes_to_close: Some(0), ..spec.clone() }, "successes_to_close is 0, must be 1 or more"),
-            (PolicySpec { backoff: Some(0.9), ..spec.clone() }, "backoff is 0.9, must be 1 or more"),
-            (PolicySpec { backoff: Some(f64::NAN), ..spec.clone() }, "backoff is NaN, must be 1 or more"),
-            (PolicySpec { backoff: Some(f64::INFINITY), ..spec.clone() }, "backoff is inf, must be 1 or more"),
-            (PolicySpec { jitter: Some(-0.1), ..spec.clone() }, "jitter is -0.1, must be 0 to 1"),
-            (PolicySpec { jitter: Some(f64::NAN), ..spec.clone() }, "jitter is NaN, must be 0 to 1"),
-            (PolicySpec { degraded_at: Some(1.1), ..spec.clone() }, "degraded_at is 1.1, must be 0 to 1"),
-            (PolicySpec { cooldown: Some(Duration::ZERO), ..spec.clone() }, "cooldown is 0ns, must be 1ms to 100 years"),
             (
-                PolicySpec { probe_timeout: Some(Duration::ZERO), ..spec.clone() },
+                with_rule(TripRule::Consecutive { failures: 0 }),
+                "trip[0].failures is 0, must be 1 or more",
+            ),
+            (
+                with_rule(TripRule::Window {
+                    failures: 0,
+                    window: minute,
+                }),
+                "trip[0].failures is 0, must be 1 or more",
+            ),
+            (
+                rate(1.5, minute, 10),
+                "trip[0].threshold is 1.5, must be 0.0001 to 1",
+            ),
+            (
+                rate(0.00001, minute, 10),
+                "trip[0].threshold is 0.00001, must be 0.0001 to 1",
+            ),
+            (
+                rate(f64::NAN, minute, 10),
+                "trip[0].threshold is NaN, must be 0.0001 to 1",
+            ),
+            (
+                rate(0.5, minute, 0),
+                "trip[0].min_calls is 0, must be 1 or more",
+            ),
+            (
+                rate(0.5, Duration::from_millis(999), 1),
+                "trip[0].window is 999ms, must be 1s to 100 years",
+            ),
+            (
+                PolicySpec {
+                    probes: Some(0),
+                    ..spec.clone()
+                },
+                "probes is 0, must be 1 to 64",
+            ),
+            (
+                PolicySpec {
+                    probes: Some(65),
+                    ..spec.clone()
+                },
+                "probes is 65, must be 1 to 64",
+            ),
+            (
+                PolicySpec {
+                    successes_to_close: Some(0),
+                    ..spec.clone()
+                },
+                "successes_to_close is 0, must be 1 or more",
+            ),
+            (
+                PolicySpec {
+                    backoff: Some(0.9),
+                    ..spec.clone()
+                },
+                "backoff is 0.9, must be 1 or more",
+            ),
+            (
+                PolicySpec {
+                    backoff: Some(f64::NAN),
+                    ..spec.clone()
+                },
+                "backoff is NaN, must be 1 or more",
+            ),
+            (
+                PolicySpec {
+                    backoff: Some(f64::INFINITY),
+                    ..spec.clone()
+                },
+                "backoff is inf, must be 1 or more",
+            ),
+            (
+                PolicySpec {
+                    jitter: Some(-0.1),
+                    ..spec.clone()
+                },
+                "jitter is -0.1, must be 0 to 1",
+            ),
+            (
+                PolicySpec {
+                    jitter: Some(f64::NAN),
+                    ..spec.clone()
+                },
+                "jitter is NaN, must be 0 to 1",
+            ),
+            (
+                PolicySpec {
+                    degraded_at: Some(1.1),
+                    ..spec.clone()
+                },
+                "degraded_at is 1.1, must be 0 to 1",
+            ),
+            (
+                PolicySpec {
+                    cooldown: Some(Duration::ZERO),
+                    ..spec.clone()
+                },
+                "cooldown is 0ns, must be 1ms to 100 years",
+            ),
+            (
+                PolicySpec {
+                    probe_timeout: Some(Duration::ZERO),
+                    ..spec.clone()
+                },
                 "probe_timeout is 0ns, must be 1ms to 100 years",
             ),
         ];
@@ -153,8 +289,18 @@ mod tests {
 
     #[test]
     fn all_problems_are_told_at_once() {
-        let mut spec = PolicySpec { probes: Some(0), jitter: Some(2.0), ..PolicySpec::default() };
-        spec.kinds.insert(Kind::Timeout, KindSpec { threshold: Some(0), ..KindSpec::default() });
+        let mut spec = PolicySpec {
+            probes: Some(0),
+            jitter: Some(2.0),
+            ..PolicySpec::default()
+        };
+        spec.kinds.insert(
+            Kind::Timeout,
+            KindSpec {
+                threshold: Some(0),
+                ..KindSpec::default()
+            },
+        );
         let told = "jitter is 2, must be 0 to 1; probes is 0, must be 1 to 64; kinds.timeout.threshold is 0, must be 1 or more";
         assert_eq!(refused(&spec), told);
     }

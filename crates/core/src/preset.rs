@@ -82,8 +82,14 @@ const N4N: [Kind; 7] = [
 
 impl Preset {
     /// Every preset.
-    pub const ALL: [Self; 6] =
-        [Self::Vernllm, Self::Llmtest, Self::LlmtestRate, Self::Omniroute, Self::Agents, Self::N4n];
+    pub const ALL: [Self; 6] = [
+        Self::Vernllm,
+        Self::Llmtest,
+        Self::LlmtestRate,
+        Self::Omniroute,
+        Self::Agents,
+        Self::N4n,
+    ];
 
     /// The name in configuration.
     pub const fn as_str(self) -> &'static str {
@@ -101,8 +107,15 @@ impl Preset {
     pub fn spec(self) -> PolicySpec {
         let minute = Duration::from_secs(60);
         let in_a_row = vec![TripRule::Consecutive { failures: 5 }];
-        let within_a_minute = vec![TripRule::Window { failures: 5, window: minute }];
-        let half = vec![TripRule::Rate { threshold: 0.5, window: minute, min_calls: 10 }];
+        let within_a_minute = vec![TripRule::Window {
+            failures: 5,
+            window: minute,
+        }];
+        let half = vec![TripRule::Rate {
+            threshold: 0.5,
+            window: minute,
+            min_calls: 10,
+        }];
         match self {
             Self::Vernllm => base(in_a_row, 30, 1, Count::Call, &EVERY_ERROR),
             Self::Llmtest => base(in_a_row, 60, 2, Count::Attempt, &STATUS_AND_NETWORK),
@@ -115,9 +128,10 @@ impl Preset {
                 ..base(in_a_row, 30, 1, Count::Attempt, &TRANSIENT_OR_LIMITED)
             },
             Self::Agents => base(within_a_minute, 30, 2, Count::Attempt, &EVERY_ERROR),
-            Self::N4n => {
-                PolicySpec { per: Some(Per::Model), ..base(within_a_minute, 30, 1, Count::Attempt, &N4N) }
-            }
+            Self::N4n => PolicySpec {
+                per: Some(Per::Model),
+                ..base(within_a_minute, 30, 1, Count::Attempt, &N4N)
+            },
         }
     }
 }
@@ -130,7 +144,15 @@ fn base(
     count: Count,
     counted: &[Kind],
 ) -> PolicySpec {
-    let row = |kind| (kind, KindSpec { count: Some(counted.contains(&kind)), ..KindSpec::default() });
+    let row = |kind| {
+        (
+            kind,
+            KindSpec {
+                count: Some(counted.contains(&kind)),
+                ..KindSpec::default()
+            },
+        )
+    };
     PolicySpec {
         trip: Some(trip),
         on_success: Some(OnSuccess::Reset),
@@ -159,7 +181,11 @@ pub struct UnknownPreset(String);
 
 impl fmt::Display for UnknownPreset {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no preset; there are vernllm, llmtest, llmtest-rate, omniroute, agents, n4n", self.0)
+        write!(
+            f,
+            "`{}` is no preset; there are vernllm, llmtest, llmtest-rate, omniroute, agents, n4n",
+            self.0
+        )
     }
 }
 
@@ -169,7 +195,10 @@ impl FromStr for Preset {
     type Err = UnknownPreset;
 
     fn from_str(name: &str) -> Result<Self, UnknownPreset> {
-        Self::ALL.into_iter().find(|preset| preset.as_str() == name).ok_or_else(|| UnknownPreset(name.to_owned()))
+        Self::ALL
+            .into_iter()
+            .find(|preset| preset.as_str() == name)
+            .ok_or_else(|| UnknownPreset(name.to_owned()))
     }
 }
 
@@ -190,7 +219,14 @@ mod tests {
     fn every_preset_is_a_valid_policy() {
         for preset in Preset::ALL {
             assert_eq!(preset.as_str().parse(), Ok(preset));
-            assert!(Policy::new(&PolicySpec { preset: Some(preset), ..PolicySpec::default() }).is_ok(), "{preset}");
+            assert!(
+                Policy::new(&PolicySpec {
+                    preset: Some(preset),
+                    ..PolicySpec::default()
+                })
+                .is_ok(),
+                "{preset}"
+            );
         }
     }
 
@@ -208,10 +244,21 @@ mod tests {
 
     #[test]
     fn a_preset_in_a_later_layer_beats_keys_of_an_earlier_one() {
-        let lower = PolicySpec { cooldown: Some(Duration::from_secs(7)), jitter: Some(0.3), ..PolicySpec::default() };
-        let upper = PolicySpec { preset: Some(Preset::Vernllm), ..PolicySpec::default() };
+        let lower = PolicySpec {
+            cooldown: Some(Duration::from_secs(7)),
+            jitter: Some(0.3),
+            ..PolicySpec::default()
+        };
+        let upper = PolicySpec {
+            preset: Some(Preset::Vernllm),
+            ..PolicySpec::default()
+        };
         let merged = lower.overlaid(&upper);
         assert_eq!(merged.cooldown, Some(Duration::from_secs(30)));
-        assert_eq!(merged.jitter, Some(0.3), "the preset says nothing of jitter");
+        assert_eq!(
+            merged.jitter,
+            Some(0.3),
+            "the preset says nothing of jitter"
+        );
     }
 }

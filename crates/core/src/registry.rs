@@ -27,7 +27,11 @@ pub struct RegistryConfig {
 
 impl Default for RegistryConfig {
     fn default() -> Self {
-        Self { max_breakers: 500, seed: 0, clock: Clock::system() }
+        Self {
+            max_breakers: 500,
+            seed: 0,
+            clock: Clock::system(),
+        }
     }
 }
 
@@ -74,10 +78,16 @@ impl fmt::Display for RegistryError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::OtherSettings(name) => {
-                write!(f, "breaker `{name}` exists with other settings; reconfigure it, or use another name")
+                write!(
+                    f,
+                    "breaker `{name}` exists with other settings; reconfigure it, or use another name"
+                )
             }
             Self::Full(name, max) => {
-                write!(f, "no room for breaker `{name}`: all {max} (max_breakers) are open or in use")
+                write!(
+                    f,
+                    "no room for breaker `{name}`: all {max} (max_breakers) are open or in use"
+                )
             }
         }
     }
@@ -88,7 +98,10 @@ impl core::error::Error for RegistryError {}
 impl Registry {
     /// An empty registry.
     pub fn new(config: RegistryConfig) -> Self {
-        Self(Arc::new(Shared { config, ..Shared::default() }))
+        Self(Arc::new(Shared {
+            config,
+            ..Shared::default()
+        }))
     }
 
     /// The present instant of the registry's clock.
@@ -105,9 +118,18 @@ impl Registry {
     ///
     /// # Errors
     /// It exists with other settings, or there is no room.
-    pub fn get_breaker(&self, name: &ScopeName, policy: &Policy, now: Tick) -> Result<Breaker, RegistryError> {
+    pub fn get_breaker(
+        &self,
+        name: &ScopeName,
+        policy: &Policy,
+        now: Tick,
+    ) -> Result<Breaker, RegistryError> {
         let breaker = self.ensure(name, policy, now)?;
-        if breaker.policy() == *policy { Ok(breaker) } else { Err(RegistryError::OtherSettings(name.clone())) }
+        if breaker.policy() == *policy {
+            Ok(breaker)
+        } else {
+            Err(RegistryError::OtherSettings(name.clone()))
+        }
     }
 
     /// The breaker of this name, if there is one: tells "none" from "closed".
@@ -117,7 +139,11 @@ impl Registry {
 
     /// All breakers, in the order of their names.
     pub fn breakers(&self) -> Vec<Breaker> {
-        let mut all: Vec<_> = self.read().values().map(|entry| entry.breaker.clone()).collect();
+        let mut all: Vec<_> = self
+            .read()
+            .values()
+            .map(|entry| entry.breaker.clone())
+            .collect();
         all.sort_by(|a, b| a.name().cmp(b.name()));
         all
     }
@@ -150,7 +176,12 @@ impl Registry {
     }
 
     /// The breaker of this name, whatever its settings, made if need be.
-    pub(crate) fn ensure(&self, name: &ScopeName, policy: &Policy, now: Tick) -> Result<Breaker, RegistryError> {
+    pub(crate) fn ensure(
+        &self,
+        name: &ScopeName,
+        policy: &Policy,
+        now: Tick,
+    ) -> Result<Breaker, RegistryError> {
         if let Some(entry) = self.read().get(name) {
             entry.used.store(now.as_millis(), Ordering::Relaxed);
             return Ok(entry.breaker.clone());
@@ -161,17 +192,33 @@ impl Registry {
         }
         let max = self.0.config.max_breakers;
         if entries.len() >= max {
-            let leaver = most_idle(&entries, now).ok_or_else(|| RegistryError::Full(name.clone(), max))?;
-            entries.remove(&leaver);
+            let leavers = most_idle(&entries, 1 + max / 20, now);
+            if leavers.is_empty() {
+                return Err(RegistryError::Full(name.clone(), max));
+            }
+            for leaver in leavers {
+                entries.remove(&leaver);
+            }
         }
         let breaker = Breaker::with_seed(name.clone(), policy.clone(), self.0.config.seed);
         let used = AtomicU64::new(now.as_millis());
-        entries.insert(name.clone(), Entry { breaker: breaker.clone(), used });
+        entries.insert(
+            name.clone(),
+            Entry {
+                breaker: breaker.clone(),
+                used,
+            },
+        );
         Ok(breaker)
     }
 
     /// As [`ensure`](Self::ensure); where there is no room, counts an unguarded outcome.
-    pub(crate) fn ensure_or_count(&self, name: &ScopeName, policy: &Policy, now: Tick) -> Option<Breaker> {
+    pub(crate) fn ensure_or_count(
+        &self,
+        name: &ScopeName,
+        policy: &Policy,
+        now: Tick,
+    ) -> Option<Breaker> {
         let breaker = self.ensure(name, policy, now).ok();
         if breaker.is_none() {
             self.0.unguarded.fetch_add(1, Ordering::Relaxed);
@@ -188,10 +235,14 @@ impl Registry {
     /// Opens a provider of which at least two models, and more than half of those called in the last window, are open
     /// by the provider's fault.
     pub(crate) fn open_provider_with_its_models(&self, provider: &Breaker, now: Tick) {
-        let since = now.as_millis().saturating_sub(last_window(&provider.policy()));
+        let since = now
+            .as_millis()
+            .saturating_sub(last_window(&provider.policy()));
         let (mut open, mut called, mut worst) = (0_u32, 0_u32, None);
         for (name, entry) in self.read().iter() {
-            if name.scope() != Scope::Model || name.provider_name() != provider.name().provider_name() {
+            if name.scope() != Scope::Model
+                || name.provider_name() != provider.name().provider_name()
+            {
                 continue;
             }
             let kind = opened_by(&entry.breaker, now);
@@ -209,19 +260,38 @@ impl Registry {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, HashMap<ScopeName, Entry>> {
-        self.0.entries.read().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .entries
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, HashMap<ScopeName, Entry>> {
-        self.0.entries.write().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .entries
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Among the closed ones that nobody holds, first those without failures, the one unused for longest.
-fn most_idle(entries: &HashMap<ScopeName, Entry>, now: Tick) -> Option<ScopeName> {
-    let idle = entries.iter().filter(|(_, entry)| entry.breaker.is_idle(now));
-    let age = |entry: &Entry| (entry.breaker.has_failures(), entry.used.load(Ordering::Relaxed));
-    idle.min_by_key(|(_, entry)| age(entry)).map(|(name, _)| name.clone())
+/// Among the closed ones that nobody holds: those without failures first, and of these the longest unused. A few at a
+/// time, so that a flood of invented names does not look through all of them each time.
+fn most_idle(entries: &HashMap<ScopeName, Entry>, few: usize, now: Tick) -> Vec<ScopeName> {
+    let age = |entry: &Entry| {
+        (
+            entry.breaker.has_failures(),
+            entry.used.load(Ordering::Relaxed),
+        )
+    };
+    let idle = entries
+        .iter()
+        .filter(|(_, entry)| entry.breaker.is_idle(now));
+    let mut idle: Vec<_> = idle.map(|(name, entry)| (age(entry), name)).collect();
+    idle.sort_unstable();
+    idle.into_iter()
+        .take(few)
+        .map(|(_, name)| name.clone())
+        .collect()
 }
 
 /// The kind by which a model's breaker is open, if it is and the kind is charged to models.
@@ -229,15 +299,28 @@ fn opened_by(breaker: &Breaker, now: Tick) -> Option<Kind> {
     if breaker.state(now) != State::Open {
         return None;
     }
-    let opened = breaker.history(0).into_iter().rev().find(|transition| transition.to == State::Open)?;
+    let opened = breaker
+        .history(0)
+        .into_iter()
+        .rev()
+        .find(|transition| transition.to == State::Open)?;
     match opened.why.cause {
         // A slow trip has no kind, and is the model's own.
         Cause::Slow => Some(Kind::Timeout),
-        _ => opened.why.kind.filter(|kind| kind.rule().count && Scope::charged(*kind, Per::Model) == Scope::Model),
+        _ => opened
+            .why
+            .kind
+            .filter(|kind| kind.rule().count && Scope::charged(*kind, Per::Model) == Scope::Model),
     }
 }
 
 /// The longest window of a policy's rules; a minute where no rule has one.
 fn last_window(policy: &Policy) -> u64 {
-    policy.trip().iter().filter_map(|rule| rule.window()).map(millis).max().unwrap_or(60_000)
+    policy
+        .trip()
+        .iter()
+        .filter_map(|rule| rule.window())
+        .map(millis)
+        .max()
+        .unwrap_or(60_000)
 }

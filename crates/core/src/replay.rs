@@ -134,12 +134,22 @@ impl fmt::Display for ReplayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Policy(error) => write!(f, "breaker: {error}"),
-            Self::NoCase => f.write_str("an event before any case; begin with {\"case\": \"...\", \"breaker\": {...}}"),
+            Self::NoCase => f.write_str(
+                "an event before any case; begin with {\"case\": \"...\", \"breaker\": {...}}",
+            ),
             Self::Backwards { at_ms, after_ms } => {
-                write!(f, "at_ms is {at_ms}, must be {after_ms} or later: time runs backwards")
+                write!(
+                    f,
+                    "at_ms is {at_ms}, must be {after_ms} or later: time runs backwards"
+                )
             }
-            Self::UnknownCall(name) => write!(f, "of is `{name}`: no call of this name was acquired and is unsettled"),
-            Self::TakenCall(name) => write!(f, "as is `{name}`: a call of this name is not settled yet"),
+            Self::UnknownCall(name) => write!(
+                f,
+                "of is `{name}`: no call of this name was acquired and is unsettled"
+            ),
+            Self::TakenCall(name) => {
+                write!(f, "as is `{name}`: a call of this name is not settled yet")
+            }
             Self::Missing(key) => write!(f, "the key `{key}` is missing"),
         }
     }
@@ -186,7 +196,10 @@ impl Replay {
     fn event(&mut self, event: &Event<'_>) -> Result<Answer, ReplayError> {
         let breaker = self.breaker.clone().ok_or(ReplayError::NoCase)?;
         if event.at_ms.saturating_add(ROUNDING_MS) < self.now {
-            return Err(ReplayError::Backwards { at_ms: event.at_ms, after_ms: self.now });
+            return Err(ReplayError::Backwards {
+                at_ms: event.at_ms,
+                after_ms: self.now,
+            });
         }
         self.now = event.at_ms.max(self.now);
         let now = Tick::from_millis(event.at_ms);
@@ -202,7 +215,8 @@ impl Replay {
         match event.what {
             Verb::Acquire => self.acquire(&breaker, event, now, &mut answer)?,
             Verb::Success => {
-                self.take(event)?.record(&Outcome::success(Duration::from_millis(event.took_ms)), now);
+                self.take(event)?
+                    .record(&Outcome::success(Duration::from_millis(event.took_ms)), now);
             }
             Verb::Failure => {
                 let failure = event.failure()?;
@@ -242,7 +256,9 @@ impl Replay {
         match breaker.try_acquire_owned(Duration::ZERO, now) {
             Ok(permit) => {
                 answer.decision = Some(if permit.is_probe() { "probe" } else { "allow" });
-                answer.would_reject = permit.would_reject().map(|rejection| rejection.reason.as_str());
+                answer.would_reject = permit
+                    .would_reject()
+                    .map(|rejection| rejection.reason.as_str());
                 self.permits.insert(name.to_owned(), permit);
             }
             Err(rejection) => {
@@ -258,7 +274,9 @@ impl Replay {
 
     fn take(&mut self, event: &Event<'_>) -> Result<Permit<'static>, ReplayError> {
         let name = event.of.as_deref().ok_or(ReplayError::Missing("of"))?;
-        self.permits.remove(name).ok_or_else(|| ReplayError::UnknownCall(name.to_owned()))
+        self.permits
+            .remove(name)
+            .ok_or_else(|| ReplayError::UnknownCall(name.to_owned()))
     }
 }
 
@@ -268,6 +286,10 @@ impl Event<'_> {
         if let Some(ms) = self.retry_after_ms {
             failure = failure.retry_after(Duration::from_millis(ms));
         }
-        Ok(if self.open { failure.open_now() } else { failure })
+        Ok(if self.open {
+            failure.open_now()
+        } else {
+            failure
+        })
     }
 }

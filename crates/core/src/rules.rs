@@ -54,7 +54,11 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn pressure(&self) -> f64 {
-        if self.armed { self.observed / self.threshold } else { 0.0 }
+        if self.armed {
+            self.observed / self.threshold
+        } else {
+            0.0
+        }
     }
 
     fn cause(&self) -> Cause {
@@ -78,8 +82,12 @@ pub(crate) struct Evaluation {
 
 impl Counts {
     pub(crate) fn new(policy: &Checked, shards: &Shards) -> Self {
-        let mut counts =
-            Self { run: 0, kinds: [0; Kind::ALL.len()], rules: Vec::new(), calls: [const { None }; MAX_SERIES] };
+        let mut counts = Self {
+            run: 0,
+            kinds: [0; Kind::ALL.len()],
+            rules: Vec::new(),
+            calls: [const { None }; MAX_SERIES],
+        };
         counts.follow(policy, shards);
         counts
     }
@@ -89,39 +97,76 @@ impl Counts {
     pub(crate) fn follow(&mut self, policy: &Checked, shards: &Shards) {
         let wanted = call_windows(&policy.trip);
         for (place, ring) in self.calls.iter_mut().enumerate() {
-            if ring.as_ref().is_some_and(|ring| !wanted.contains(&ring.window_ms())) {
+            if ring
+                .as_ref()
+                .is_some_and(|ring| !wanted.contains(&ring.window_ms()))
+            {
                 *ring = None;
                 shards.assign(place, 0);
             }
         }
         for window_ms in wanted {
             if self.place(window_ms).is_none()
-                && let Some((place, free)) = self.calls.iter_mut().enumerate().find(|(_, ring)| ring.is_none())
+                && let Some((place, free)) = self
+                    .calls
+                    .iter_mut()
+                    .enumerate()
+                    .find(|(_, ring)| ring.is_none())
             {
                 *free = Some(Ring::with_millis(window_ms));
                 shards.assign(place, window_ms);
             }
         }
         let before = core::mem::take(&mut self.rules);
-        self.rules = policy.trip.iter().map(|rule| self.rule_counts(rule, policy.degraded_at, &before)).collect();
+        self.rules = policy
+            .trip
+            .iter()
+            .map(|rule| self.rule_counts(rule, policy.degraded_at, &before))
+            .collect();
     }
 
     fn rule_counts(&self, rule: &TripRule, degraded_at: f64, before: &[RuleCounts]) -> RuleCounts {
-        let kept = before.iter().find(|old| same_hits(&old.rule, rule)).and_then(|old| old.hits.clone());
+        let kept = before
+            .iter()
+            .find(|old| same_hits(&old.rule, rule))
+            .and_then(|old| old.hits.clone());
         let window = window_of(rule);
         let (enough, pressing) = match *rule {
-            TripRule::Rate { threshold, min_calls, .. } | TripRule::Slow { threshold, min_calls, .. } => {
+            TripRule::Rate {
+                threshold,
+                min_calls,
+                ..
+            }
+            | TripRule::Slow {
+                threshold,
+                min_calls,
+                ..
+            } => {
                 let least = threshold * f64::from(min_calls) * NEARLY;
-                (least.ceil() as u64, (least * degraded_at.min(1.0)).ceil() as u64)
+                (
+                    least.ceil() as u64,
+                    (least * degraded_at.min(1.0)).ceil() as u64,
+                )
             }
             TripRule::Consecutive { .. } | TripRule::Window { .. } => (u64::MAX, u64::MAX),
         };
-        let place = counts_calls(rule).then(|| window.and_then(|window_ms| self.place(window_ms))).flatten();
-        RuleCounts { rule: *rule, hits: kept.or_else(|| window.map(Ring::with_millis)), place, enough, pressing }
+        let place = counts_calls(rule)
+            .then(|| window.and_then(|window_ms| self.place(window_ms)))
+            .flatten();
+        RuleCounts {
+            rule: *rule,
+            hits: kept.or_else(|| window.map(Ring::with_millis)),
+            place,
+            enough,
+            pressing,
+        }
     }
 
     fn place(&self, window_ms: u64) -> Option<usize> {
-        self.calls.iter().position(|ring| ring.as_ref().is_some_and(|ring| ring.window_ms() == window_ms))
+        self.calls.iter().position(|ring| {
+            ring.as_ref()
+                .is_some_and(|ring| ring.window_ms() == window_ms)
+        })
     }
 
     /// Forgets everything, as entering a new state does.
@@ -129,7 +174,8 @@ impl Counts {
         self.run = 0;
         self.kinds = [0; Kind::ALL.len()];
         let hits = self.rules.iter_mut().filter_map(|rule| rule.hits.as_mut());
-        hits.chain(self.calls.iter_mut().flatten()).for_each(Ring::clear);
+        hits.chain(self.calls.iter_mut().flatten())
+            .for_each(Ring::clear);
     }
 
     /// A counted failure.
@@ -150,7 +196,10 @@ impl Counts {
 
     /// A call that the shards have not counted.
     pub(crate) fn call(&mut self, now: Tick) {
-        self.calls.iter_mut().flatten().for_each(|ring| ring.add(now));
+        self.calls
+            .iter_mut()
+            .flatten()
+            .for_each(|ring| ring.add(now));
     }
 
     /// A success that took this long: a hit for each `slow` rule whose limit it passed.
@@ -171,8 +220,17 @@ impl Counts {
     }
 
     /// Judges every rule. Calls are summed only where hits make them matter.
-    pub(crate) fn evaluate(&self, shards: &Shards, generation: Generation, now: Tick) -> Evaluation {
-        let mut found = Evaluation { tripped: None, pressure: 0.0, watch: Watch::Nothing };
+    pub(crate) fn evaluate(
+        &self,
+        shards: &Shards,
+        generation: Generation,
+        now: Tick,
+    ) -> Evaluation {
+        let mut found = Evaluation {
+            tripped: None,
+            pressure: 0.0,
+            watch: Watch::Nothing,
+        };
         for rule in &self.rules {
             let hits = rule.total(now);
             if rule.place.is_some() && hits < rule.pressing.min(rule.enough) {
@@ -181,7 +239,9 @@ impl Counts {
             let seen = self.see(rule, hits, shards, generation, now);
             found.pressure = found.pressure.max(seen.pressure());
             if seen.pressure() >= NEARLY {
-                found.tripped = found.tripped.or_else(|| Some((seen.cause(), seen.observed, seen.threshold)));
+                found.tripped = found
+                    .tripped
+                    .or_else(|| Some((seen.cause(), seen.observed, seen.threshold)));
             }
             if hits >= rule.enough {
                 found.watch = match (seen.armed, found.watch) {
@@ -195,10 +255,20 @@ impl Counts {
 
     /// Every rule as seen now.
     pub(crate) fn view(&self, shards: &Shards, generation: Generation, now: Tick) -> Vec<Seen> {
-        self.rules.iter().map(|rule| self.see(rule, rule.total(now), shards, generation, now)).collect()
+        self.rules
+            .iter()
+            .map(|rule| self.see(rule, rule.total(now), shards, generation, now))
+            .collect()
     }
 
-    fn see(&self, counts: &RuleCounts, hits: u64, shards: &Shards, generation: Generation, now: Tick) -> Seen {
+    fn see(
+        &self,
+        counts: &RuleCounts,
+        hits: u64,
+        shards: &Shards,
+        generation: Generation,
+        now: Tick,
+    ) -> Seen {
         let rule = counts.rule;
         let count = |hits: u64, failures: u32| Seen {
             rule,
@@ -211,16 +281,42 @@ impl Counts {
         match rule {
             TripRule::Consecutive { failures } => count(u64::from(self.run), failures),
             TripRule::Window { failures, .. } => count(hits, failures),
-            TripRule::Rate { threshold, min_calls, .. } | TripRule::Slow { threshold, min_calls, .. } => {
-                let calls = counts.place.map_or(0, |place| self.calls(place, shards, generation, now));
-                let share = if calls == 0 { 0.0 } else { hits as f64 / calls as f64 };
-                Seen { rule, hits, calls: Some(calls), observed: share, threshold, armed: calls >= u64::from(min_calls) }
+            TripRule::Rate {
+                threshold,
+                min_calls,
+                ..
+            }
+            | TripRule::Slow {
+                threshold,
+                min_calls,
+                ..
+            } => {
+                let calls = counts
+                    .place
+                    .map_or(0, |place| self.calls(place, shards, generation, now));
+                let share = if calls == 0 {
+                    0.0
+                } else {
+                    hits as f64 / calls as f64
+                };
+                Seen {
+                    rule,
+                    hits,
+                    calls: Some(calls),
+                    observed: share,
+                    threshold,
+                    armed: calls >= u64::from(min_calls),
+                }
             }
         }
     }
 
     fn calls(&self, place: usize, shards: &Shards, generation: Generation, now: Tick) -> u64 {
-        let locked = self.calls.get(place).and_then(Option::as_ref).map_or(0, |ring| ring.total(now));
+        let locked = self
+            .calls
+            .get(place)
+            .and_then(Option::as_ref)
+            .map_or(0, |ring| ring.total(now));
         locked + shards.sum(place, generation, now)
     }
 }
@@ -233,7 +329,11 @@ impl RuleCounts {
 
 /// The different windows over which a policy counts calls, in ms.
 pub(crate) fn call_windows(rules: &[TripRule]) -> Vec<u64> {
-    let mut windows: Vec<u64> = rules.iter().filter(|rule| counts_calls(rule)).filter_map(window_of).collect();
+    let mut windows: Vec<u64> = rules
+        .iter()
+        .filter(|rule| counts_calls(rule))
+        .filter_map(window_of)
+        .collect();
     windows.sort_unstable();
     windows.dedup();
     windows
@@ -259,9 +359,16 @@ fn window_of(rule: &TripRule) -> Option<u64> {
 /// Whether two rules count the same hits in the same window.
 fn same_hits(a: &TripRule, b: &TripRule) -> bool {
     match (a, b) {
-        (TripRule::Slow { slower_than: a_limit, .. }, TripRule::Slow { slower_than: b_limit, .. }) => {
-            a_limit == b_limit && window_of(a) == window_of(b)
-        }
+        (
+            TripRule::Slow {
+                slower_than: a_limit,
+                ..
+            },
+            TripRule::Slow {
+                slower_than: b_limit,
+                ..
+            },
+        ) => a_limit == b_limit && window_of(a) == window_of(b),
         (TripRule::Slow { .. }, _) | (_, TripRule::Slow { .. }) => false,
         _ => window_of(a) == window_of(b),
     }

@@ -11,7 +11,11 @@ use crate::policy::Per;
 
 /// What a breaker guards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 #[expect(clippy::exhaustive_enums, reason = "the three scopes of the design")]
 pub enum Scope {
     /// A provider: endpoint, region, egress.
@@ -83,18 +87,30 @@ pub struct ScopeName {
 impl ScopeName {
     /// A provider, or any one thing that a library user guards.
     pub fn provider(provider: &str) -> Self {
-        Self { scope: Scope::Provider, provider: provider.into(), part: None }
+        Self {
+            scope: Scope::Provider,
+            provider: provider.into(),
+            part: None,
+        }
     }
 
     /// A model of a provider.
     pub fn model(provider: &str, model: &str) -> Self {
-        Self { scope: Scope::Model, provider: provider.into(), part: Some(model.into()) }
+        Self {
+            scope: Scope::Model,
+            provider: provider.into(),
+            part: Some(model.into()),
+        }
     }
 
     /// A credential at a provider: its place in the configuration, or the salted prefix of a caller's own key. Never
     /// the key itself.
     pub fn key(provider: &str, credential: &str) -> Self {
-        Self { scope: Scope::Key, provider: provider.into(), part: Some(credential.into()) }
+        Self {
+            scope: Scope::Key,
+            provider: provider.into(),
+            part: Some(credential.into()),
+        }
     }
 
     /// What it guards.

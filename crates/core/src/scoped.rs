@@ -27,7 +27,11 @@ pub struct Policies {
 impl Policies {
     /// The same settings for all three.
     pub fn all(policy: &Policy) -> Self {
-        Self { provider: policy.clone(), model: policy.clone(), key: policy.clone() }
+        Self {
+            provider: policy.clone(),
+            model: policy.clone(),
+            key: policy.clone(),
+        }
     }
 }
 
@@ -98,7 +102,13 @@ impl Scopes {
         now: Tick,
     ) -> Result<Self, RegistryError> {
         let provider = registry.ensure(&provider, &policies.provider, now)?;
-        Ok(Self(Arc::new(Touched { registry: registry.clone(), provider, model, key, policies })))
+        Ok(Self(Arc::new(Touched {
+            registry: registry.clone(),
+            provider,
+            model,
+            key,
+            policies,
+        })))
     }
 
     /// Asks all for leave. Refused by one, nothing has changed.
@@ -107,18 +117,27 @@ impl Scopes {
     /// The refusal with the longest wait; among equals forced, then open, probing, saturated.
     pub fn try_acquire(&self, limit: Duration, now: Tick) -> Result<ScopedPermit, ScopedRejection> {
         let breakers = self.existing();
-        self.check_all(&breakers, now).inspect_err(|refused| self.count(&breakers, refused))?;
+        self.check_all(&breakers, now)
+            .inspect_err(|refused| self.count(&breakers, refused))?;
         let mut permits = Vec::with_capacity(breakers.len());
         for breaker in &breakers {
             match breaker.try_acquire_owned(limit, now) {
                 Ok(permit) => permits.push((breaker.name().scope(), permit)),
                 Err(rejection) => {
-                    permits.into_iter().for_each(|(_, permit): (Scope, Permit<'static>)| permit.cancel(now));
-                    return Err(ScopedRejection { name: breaker.name().clone(), rejection });
+                    permits
+                        .into_iter()
+                        .for_each(|(_, permit): (Scope, Permit<'static>)| permit.cancel(now));
+                    return Err(ScopedRejection {
+                        name: breaker.name().clone(),
+                        rejection,
+                    });
                 }
             }
         }
-        Ok(ScopedPermit { scopes: self.clone(), permits })
+        Ok(ScopedPermit {
+            scopes: self.clone(),
+            permits,
+        })
     }
 
     /// Asks as [`try_acquire`](Self::try_acquire) does, and changes nothing.
@@ -152,21 +171,33 @@ impl Scopes {
         let touched = &self.0;
         let found = [&touched.model, &touched.key].into_iter().flatten();
         let found = found.filter_map(|name| touched.registry.find_breaker(name));
-        core::iter::once(touched.provider.clone()).chain(found).collect()
+        core::iter::once(touched.provider.clone())
+            .chain(found)
+            .collect()
     }
 
     fn check_all(&self, breakers: &[Breaker], now: Tick) -> Result<(), ScopedRejection> {
         let refusals = breakers.iter().filter_map(|breaker| {
             let own = breaker.check(now).err();
-            let held = breaker.held(now).filter(|_| breaker.mode() == Mode::Enforce);
+            let held = breaker
+                .held(now)
+                .filter(|_| breaker.mode() == Mode::Enforce);
             let rejection = own.into_iter().chain(held).max_by_key(rank)?;
-            Some(ScopedRejection { name: breaker.name().clone(), rejection })
+            Some(ScopedRejection {
+                name: breaker.name().clone(),
+                rejection,
+            })
         });
-        refusals.max_by_key(|refused| rank(&refused.rejection)).map_or(Ok(()), Err)
+        refusals
+            .max_by_key(|refused| rank(&refused.rejection))
+            .map_or(Ok(()), Err)
     }
 
     fn count(&self, breakers: &[Breaker], refused: &ScopedRejection) {
-        if let Some(breaker) = breakers.iter().find(|breaker| *breaker.name() == refused.name) {
+        if let Some(breaker) = breakers
+            .iter()
+            .find(|breaker| *breaker.name() == refused.name)
+        {
             breaker.count_rejection(refused.rejection.reason);
         }
     }
@@ -216,10 +247,20 @@ impl ScopedPermit {
                 Vec::new()
             }
             Outcome::Success { .. } => {
-                if let Some(key) = self.scopes.0.key.as_ref().and_then(|key| self.scopes.0.registry.find_breaker(key)) {
+                if let Some(key) = self
+                    .scopes
+                    .0
+                    .key
+                    .as_ref()
+                    .and_then(|key| self.scopes.0.registry.find_breaker(key))
+                {
                     key.clear_hold();
                 }
-                self.settle([Scope::Provider, Scope::Model, Scope::Key].as_slice(), outcome, now)
+                self.settle(
+                    [Scope::Provider, Scope::Model, Scope::Key].as_slice(),
+                    outcome,
+                    now,
+                )
             }
             Outcome::Failure(failure) => {
                 let row = Scope::charged(failure.kind(), self.scopes.policy(Scope::Model).per());
@@ -232,7 +273,10 @@ impl ScopedPermit {
                 let scopes = self.scopes.clone();
                 let transitions = self.settle(&[charged], outcome, now);
                 if charged == Scope::Model && !transitions.is_empty() {
-                    scopes.0.registry.open_provider_with_its_models(&scopes.0.provider, now);
+                    scopes
+                        .0
+                        .registry
+                        .open_provider_with_its_models(&scopes.0.provider, now);
                 }
                 transitions
             }
@@ -265,12 +309,16 @@ impl ScopedPermit {
 
     /// Gives all permits back: the call says nothing about anybody.
     pub fn cancel(self, now: Tick) {
-        self.permits.into_iter().for_each(|(_, permit)| permit.cancel(now));
+        self.permits
+            .into_iter()
+            .for_each(|(_, permit)| permit.cancel(now));
     }
 
     /// A sign of life: a probe's leases begin anew.
     pub fn progress(&self, now: Tick) {
-        self.permits.iter().for_each(|(_, permit)| permit.progress(now));
+        self.permits
+            .iter()
+            .for_each(|(_, permit)| permit.progress(now));
     }
 
     /// Whether this call is a probe of one of the breakers.
@@ -280,12 +328,17 @@ impl ScopedPermit {
 
     /// In shadow mode, the rejection with the longest wait that an enforcing breaker would have given.
     pub fn would_reject(&self) -> Option<Rejection> {
-        self.permits.iter().filter_map(|(_, permit)| permit.would_reject()).max_by_key(rank)
+        self.permits
+            .iter()
+            .filter_map(|(_, permit)| permit.would_reject())
+            .max_by_key(rank)
     }
 
     /// Whether a further attempt under this permit makes sense: the states in which it was given still stand.
     pub fn is_current(&self, now: Tick) -> bool {
-        self.permits.iter().all(|(_, permit)| permit.is_current(now))
+        self.permits
+            .iter()
+            .all(|(_, permit)| permit.is_current(now))
     }
 }
 

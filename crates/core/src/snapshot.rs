@@ -104,7 +104,9 @@ impl Snapshot {
 impl Breaker {
     /// Everything about this breaker as the next operation would find it.
     pub fn snapshot(&self, now: Tick) -> Snapshot {
-        self.0.ask(now, |machine, hot, now| Snapshot::of(self, machine, hot, now))
+        self.0.ask(now, |machine, hot, now| {
+            Snapshot::of(self, machine, hot, now)
+        })
     }
 }
 
@@ -115,9 +117,13 @@ impl Snapshot {
             Phase::HalfOpen { leases, successes } => (leases.len() as u32, *successes),
             Phase::Closed { .. } | Phase::Open { .. } | Phase::Forced { .. } => (0, 0),
         };
-        let kinds = Kind::ALL.into_iter().zip(machine.counts.kinds).filter(|(_, count)| *count > 0);
+        let kinds = Kind::ALL
+            .into_iter()
+            .zip(machine.counts.kinds)
+            .filter(|(_, count)| *count > 0);
         let mut places = 0..;
-        let rejected = Reason::COUNTED.map(|reason| (reason, places.next().map_or(0, |at| hot.rejected_total(at))));
+        let rejected = Reason::COUNTED
+            .map(|reason| (reason, places.next().map_or(0, |at| hot.rejected_total(at))));
         let mode = machine.policy.mode();
         let refusal = machine.refusal(hot, now).filter(|_| mode == Mode::Enforce);
         Self {

@@ -12,7 +12,11 @@ use crate::tick::Tick;
 
 /// The state of a breaker, as its next operation would find it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[cfg_attr(feature = "serde", derive(serde::Serialize), serde(rename_all = "snake_case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Serialize),
+    serde(rename_all = "snake_case")
+)]
 #[expect(clippy::exhaustive_enums, reason = "complete by definition")]
 pub enum State {
     /// Calls pass.
@@ -31,8 +35,14 @@ pub enum State {
 
 impl State {
     /// Every state, in the order of the machine.
-    pub const ALL: [Self; 6] =
-        [Self::Closed, Self::Degraded, Self::Open, Self::HalfOpen, Self::ForcedOpen, Self::ForcedClosed];
+    pub const ALL: [Self; 6] = [
+        Self::Closed,
+        Self::Degraded,
+        Self::Open,
+        Self::HalfOpen,
+        Self::ForcedOpen,
+        Self::ForcedClosed,
+    ];
 
     /// The name in logs, metrics and replays.
     pub const fn as_str(self) -> &'static str {
@@ -205,7 +215,13 @@ mod tests {
     #[test]
     fn words_give_back_what_was_packed() {
         let mut generation = Generation::FIRST;
-        for tag in [Tag::Closed, Tag::Open, Tag::HalfOpen, Tag::ForcedOpen, Tag::ForcedClosed] {
+        for tag in [
+            Tag::Closed,
+            Tag::Open,
+            Tag::HalfOpen,
+            Tag::ForcedOpen,
+            Tag::ForcedClosed,
+        ] {
             generation = Generation(generation.next().get() + 3_000_000);
             for (deadline, ms) in [
                 (Deadline::None, 0),
@@ -214,12 +230,18 @@ mod tests {
                 (Deadline::Never, Word::NEVER),
             ] {
                 let word = Word::from_bits(Word::new(tag, generation, deadline).to_bits());
-                assert_eq!((word.tag(), word.generation(), word.deadline()), (tag, generation, ms));
+                assert_eq!(
+                    (word.tag(), word.generation(), word.deadline()),
+                    (tag, generation, ms)
+                );
             }
         }
         for watch in [Watch::Nothing, Watch::NewBucket, Watch::Every] {
             let run = RunWord::from_bits(RunWord::new(generation, u32::MAX, watch).to_bits());
-            assert_eq!((run.generation(), run.run(), run.watch()), (generation, u32::MAX, watch));
+            assert_eq!(
+                (run.generation(), run.run(), run.watch()),
+                (generation, u32::MAX, watch)
+            );
         }
     }
 

@@ -7,7 +7,11 @@ use core::time::Duration;
 /// Rules are judged whenever an outcome is recorded. A success can trip too: it may be the one that completes
 /// `min_calls`, or the first after good calls have left the window.
 #[derive(Clone, Copy, Debug, PartialEq)]
-#[cfg_attr(feature = "serde", derive(serde::Deserialize), serde(tag = "rule", rename_all = "snake_case"))]
+#[cfg_attr(
+    feature = "serde",
+    derive(serde::Deserialize),
+    serde(tag = "rule", rename_all = "snake_case")
+)]
 #[non_exhaustive]
 pub enum TripRule {
     /// So many failures with no success between them.
@@ -53,7 +57,11 @@ impl TripRule {
     pub(crate) fn defaults() -> Vec<Self> {
         vec![
             Self::Consecutive { failures: 5 },
-            Self::Rate { threshold: 0.5, window: Duration::from_secs(60), min_calls: 10 },
+            Self::Rate {
+                threshold: 0.5,
+                window: Duration::from_secs(60),
+                min_calls: 10,
+            },
         ]
     }
 
@@ -71,7 +79,9 @@ impl TripRule {
     pub const fn window(&self) -> Option<Duration> {
         match self {
             Self::Consecutive { .. } => None,
-            Self::Window { window, .. } | Self::Rate { window, .. } | Self::Slow { window, .. } => Some(*window),
+            Self::Window { window, .. } | Self::Rate { window, .. } | Self::Slow { window, .. } => {
+                Some(*window)
+            }
         }
     }
 }

@@ -55,7 +55,12 @@ pub(crate) struct Ring {
 
 impl Ring {
     pub(crate) fn with_millis(window_ms: u64) -> Self {
-        Self { window_ms, head: 0, total: 0, cells: Box::new([0; 64]) }
+        Self {
+            window_ms,
+            head: 0,
+            total: 0,
+            cells: Box::new([0; 64]),
+        }
     }
 
     pub(crate) const fn window_ms(&self) -> u64 {
@@ -80,7 +85,8 @@ impl Ring {
             return 0;
         }
         // What leaves on the way from `head` to `to`.
-        let gone = (self.head + 1..=to).filter_map(|bucket| self.cells.get(slot_of(bucket.checked_sub(LIVE)?)));
+        let gone = (self.head + 1..=to)
+            .filter_map(|bucket| self.cells.get(slot_of(bucket.checked_sub(LIVE)?)));
         self.total - gone.map(|count| u64::from(*count)).sum::<u64>()
     }
 
@@ -105,7 +111,10 @@ impl Ring {
     }
 
     fn cell(&mut self, bucket: u64) -> &mut u32 {
-        #[expect(clippy::indexing_slicing, reason = "64 cells, and `slot_of` is below 64")]
+        #[expect(
+            clippy::indexing_slicing,
+            reason = "64 cells, and `slot_of` is below 64"
+        )]
         &mut self.cells[slot_of(bucket)]
     }
 }
@@ -142,12 +151,17 @@ pub(crate) enum Added {
 
 impl Shards {
     pub(crate) fn new() -> Self {
-        Self { series: array::from_fn(|_| Series::default()), shards: array::from_fn(|_| OnceLock::new()) }
+        Self {
+            series: array::from_fn(|_| Series::default()),
+            shards: array::from_fn(|_| OnceLock::new()),
+        }
     }
 
     /// Counts one call in each window.
     pub(crate) fn add(&self, generation: Generation, now: Tick) -> Added {
-        let Some(shard) = self.own() else { return Added::NoShard };
+        let Some(shard) = self.own() else {
+            return Added::NoShard;
+        };
         let mut added = Added::Counted;
         for (series, ring) in self.series.iter().zip(&shard.rings) {
             // Epoch before window: a stale pair then carries the old epoch and dies.
@@ -164,7 +178,10 @@ impl Shards {
     pub(crate) fn reject(&self, reason: usize) -> bool {
         let counter = self.own().and_then(|shard| shard.rejected.get(reason));
         if let Some(counter) = counter {
-            counter.store(counter.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+            counter.store(
+                counter.load(Ordering::Relaxed).wrapping_add(1),
+                Ordering::Relaxed,
+            );
         }
         counter.is_some()
     }
@@ -172,15 +189,22 @@ impl Shards {
     /// Rejections for this reason, over all shards.
     pub(crate) fn rejected(&self, reason: usize) -> u64 {
         let all = self.live().filter_map(|shard| shard.rejected.get(reason));
-        all.fold(0, |sum, counter| sum.wrapping_add(counter.load(Ordering::Relaxed)))
+        all.fold(0, |sum, counter| {
+            sum.wrapping_add(counter.load(Ordering::Relaxed))
+        })
     }
 
     /// Calls of this generation that are live in this window at `now`: a lower bound while others add. Under the lock.
     pub(crate) fn sum(&self, place: usize, generation: Generation, now: Tick) -> u64 {
-        let Some(series) = self.series.get(place) else { return 0 };
+        let Some(series) = self.series.get(place) else {
+            return 0;
+        };
         let tag = tag(generation, series.epoch.load(Ordering::Relaxed));
         let head = bucket(now, series.window_ms.load(Ordering::Relaxed));
-        self.live().filter_map(|shard| shard.rings.get(place)).map(|ring| ring.sum(tag, head)).sum()
+        self.live()
+            .filter_map(|shard| shard.rings.get(place))
+            .map(|ring| ring.sum(tag, head))
+            .sum()
     }
 
     /// Gives a place to another window, empty; 0 = nobody counts here. Under the lock.
@@ -201,7 +225,9 @@ impl Shards {
     }
 
     fn live(&self) -> impl Iterator<Item = &Shard> {
-        self.shards.iter().filter_map(|shard| shard.get().map(|shard| &**shard))
+        self.shards
+            .iter()
+            .filter_map(|shard| shard.get().map(|shard| &**shard))
     }
 }
 
@@ -229,7 +255,10 @@ struct ShardRing {
 impl Default for ShardRing {
     fn default() -> Self {
         // No tag is all ones: epochs are far below 40 bits.
-        Self { tag: AtomicU64::new(u64::MAX), cells: array::from_fn(|_| AtomicU64::new(0)) }
+        Self {
+            tag: AtomicU64::new(u64::MAX),
+            cells: array::from_fn(|_| AtomicU64::new(0)),
+        }
     }
 }
 
@@ -239,11 +268,17 @@ impl ShardRing {
         if self.tag.load(Ordering::Relaxed) != tag {
             self.restart(tag);
         }
-        let Some(cell) = self.cells.get((bucket % CELLS) as usize) else { return false };
+        let Some(cell) = self.cells.get((bucket % CELLS) as usize) else {
+            return false;
+        };
         let number = u64::from(bucket as u32) << 32;
         let now = cell.load(Ordering::Relaxed);
         let first = now & !u64::from(u32::MAX) != number || now as u32 == 0;
-        let count = if first { 1 } else { (now as u32).saturating_add(1) };
+        let count = if first {
+            1
+        } else {
+            (now as u32).saturating_add(1)
+        };
         cell.store(number | u64::from(count), Ordering::Release);
         first
     }
@@ -267,7 +302,11 @@ impl ShardRing {
             let age = (head as u32).wrapping_sub((entry >> 32) as u32);
             // A thread whose reading of the clock is a little ahead has made its entry in the future.
             let counts = u64::from(age) < LIVE || age > u32::MAX - LIVE as u32;
-            if counts { entry & u64::from(u32::MAX) } else { 0 }
+            if counts {
+                entry & u64::from(u32::MAX)
+            } else {
+                0
+            }
         };
         self.cells.iter().map(live).sum()
     }
@@ -275,7 +314,9 @@ impl ShardRing {
 
 impl core::fmt::Debug for Shards {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Shards").field("series", &self.series).finish_non_exhaustive()
+        f.debug_struct("Shards")
+            .field("series", &self.series)
+            .finish_non_exhaustive()
     }
 }
 
@@ -291,7 +332,11 @@ mod tests {
     fn an_entry_leaves_when_a_bucket_begins_at_most_a_sixtieth_late() {
         let mut ring = Ring::with_millis(60_000);
         ring.add(at(500));
-        assert_eq!(ring.total(at(60_500)), 1, "not before the window has passed");
+        assert_eq!(
+            ring.total(at(60_500)),
+            1,
+            "not before the window has passed"
+        );
         assert_eq!(ring.total(at(60_999)), 1);
         assert_eq!(ring.total(at(61_000)), 0, "with the bucket's turn");
     }
@@ -329,7 +374,11 @@ mod tests {
                 shards.add(Generation::FIRST, at(now));
                 ring.add(at(now));
             }
-            assert_eq!(shards.sum(0, Generation::FIRST, at(now)), ring.total(at(now)), "step {step}");
+            assert_eq!(
+                shards.sum(0, Generation::FIRST, at(now)),
+                ring.total(at(now)),
+                "step {step}"
+            );
         }
     }
 
@@ -339,7 +388,11 @@ mod tests {
         shards.assign(0, 60_000);
         for _ in 0..200 {
             let own = shards.clone();
-            std::thread::spawn(move || assert_ne!(own.add(Generation::FIRST, at(5)), Added::NoShard)).join().unwrap();
+            std::thread::spawn(move || {
+                assert_ne!(own.add(Generation::FIRST, at(5)), Added::NoShard)
+            })
+            .join()
+            .unwrap();
         }
         assert_eq!(shards.sum(0, Generation::FIRST, at(5)), 200);
     }

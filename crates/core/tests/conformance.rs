@@ -1,6 +1,10 @@
 //! The shared vectors: every case, every event, every field; and the presets by name.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
 
 use fuseline_core::Preset;
 use fuseline_core::replay::{Answer, Line, Replay};
@@ -27,9 +31,16 @@ fn replay(settings: impl Fn(&str, &mut Map<String, Value>) -> bool) -> (usize, u
         }
         let expected = line.remove("expect");
         let text = Value::Object(line).to_string();
-        let answer = replay.line(&serde_json::from_str::<Line<'_>>(&text).unwrap()).unwrap();
+        let answer = replay
+            .line(&serde_json::from_str::<Line<'_>>(&text).unwrap())
+            .unwrap();
         if let Some(answer) = answer {
-            assert_eq!(fields(&answer), expected.unwrap(), "{name}, line {}: {text}", at + 1);
+            assert_eq!(
+                fields(&answer),
+                expected.unwrap(),
+                "{name}, line {}: {text}",
+                at + 1
+            );
         }
     }
     (cases, events)
@@ -38,7 +49,11 @@ fn replay(settings: impl Fn(&str, &mut Map<String, Value>) -> bool) -> (usize, u
 /// The fields that a vector may expect.
 fn fields(answer: &Answer) -> Value {
     let mut fields = json!({ "state": answer.state });
-    let texts = [("decision", answer.decision), ("reason", answer.reason), ("would_reject", answer.would_reject)];
+    let texts = [
+        ("decision", answer.decision),
+        ("reason", answer.reason),
+        ("would_reject", answer.would_reject),
+    ];
     for (key, text) in texts {
         if let Some(text) = text {
             fields[key] = json!(text);
@@ -60,7 +75,9 @@ fn presets_behave_as_the_systems_they_are_named_after() {
     for preset in Preset::ALL {
         let (cases, events) = replay(|name, breaker| {
             // `llmtest-rate-010` is no case of `llmtest`: what follows the name is a number.
-            let number = name.strip_prefix(preset.as_str()).and_then(|rest| rest.strip_prefix('-'));
+            let number = name
+                .strip_prefix(preset.as_str())
+                .and_then(|rest| rest.strip_prefix('-'));
             let own = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
             if own {
                 let kinds = breaker.remove("kinds").unwrap();
@@ -71,6 +88,9 @@ fn presets_behave_as_the_systems_they_are_named_after() {
             }
             own
         });
-        assert!(cases >= 9 && events > 200, "{preset}: {cases} cases, {events} events");
+        assert!(
+            cases >= 9 && events > 200,
+            "{preset}: {cases} cases, {events} events"
+        );
     }
 }

@@ -1,6 +1,11 @@
 //! Random overlapping schedules: the breaker and a naive one agree on state, decision and counters at every step.
 
-#![expect(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test may panic")]
+#![expect(
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test may panic"
+)]
 
 #[path = "model/naive.rs"]
 mod naive;
@@ -9,7 +14,8 @@ use core::time::Duration;
 use std::collections::BTreeMap;
 
 use fuseline_core::{
-    Breaker, Failure, Kind, KindRule, OnSuccess, Outcome, Permit, Policy, Reason, ScopeName, Tick, TripRule,
+    Breaker, Failure, Kind, KindRule, OnSuccess, Outcome, Permit, Policy, Reason, ScopeName, Tick,
+    TripRule,
 };
 use naive::{Call, Naive, Result_, Settings};
 use proptest::prelude::*;
@@ -65,23 +71,43 @@ fn ops() -> impl Strategy<Value = Op> {
 }
 
 fn rules() -> impl Strategy<Value = TripRule> {
-    let windows = || prop::sample::select(vec![1_000_u64, 10_000, 60_000]).prop_map(Duration::from_millis);
+    let windows =
+        || prop::sample::select(vec![1_000_u64, 10_000, 60_000]).prop_map(Duration::from_millis);
     let shares = || prop::sample::select(vec![0.07, 0.2, 0.3, 0.5, 0.9, 1.0]);
     prop_oneof![
         (1_u32..6).prop_map(|failures| TripRule::Consecutive { failures }),
         (1_u32..6, windows()).prop_map(|(failures, window)| TripRule::Window { failures, window }),
-        (shares(), windows(), 1_u32..12)
-            .prop_map(|(threshold, window, min_calls)| TripRule::Rate { threshold, window, min_calls }),
-        (prop::sample::select(vec![300_u64, 800, 20_000]), shares(), windows(), 1_u32..8).prop_map(
-            |(slower, threshold, window, min_calls)| {
-                TripRule::Slow { slower_than: Duration::from_millis(slower), threshold, window, min_calls }
+        (shares(), windows(), 1_u32..12).prop_map(|(threshold, window, min_calls)| {
+            TripRule::Rate {
+                threshold,
+                window,
+                min_calls,
             }
-        ),
+        }),
+        (
+            prop::sample::select(vec![300_u64, 800, 20_000]),
+            shares(),
+            windows(),
+            1_u32..8
+        )
+            .prop_map(|(slower, threshold, window, min_calls)| {
+                TripRule::Slow {
+                    slower_than: Duration::from_millis(slower),
+                    threshold,
+                    window,
+                    min_calls,
+                }
+            }),
     ]
 }
 
 fn rows() -> impl Strategy<Value = BTreeMap<Kind, KindRule>> {
-    let row = (any::<bool>(), prop::option::of(1_u32..4), prop::bool::weighted(0.2), prop::option::of(1_u64..100_000));
+    let row = (
+        any::<bool>(),
+        prop::option::of(1_u32..4),
+        prop::bool::weighted(0.2),
+        prop::option::of(1_u64..100_000),
+    );
     let row = row.prop_map(|(count, threshold, immediate_open, cooldown)| KindRule {
         count,
         threshold,
@@ -92,8 +118,19 @@ fn rows() -> impl Strategy<Value = BTreeMap<Kind, KindRule>> {
 }
 
 fn settings() -> impl Strategy<Value = Settings> {
-    let trip = (prop::collection::vec(rules(), 0..4), rows(), prop::bool::weighted(0.15), any::<bool>());
-    let open = (1_u64..30_000, 0_u32..3, prop::sample::select(vec![1.0, 2.0, 3.0]), 1_u64..200_000, 1_u64..100_000);
+    let trip = (
+        prop::collection::vec(rules(), 0..4),
+        rows(),
+        prop::bool::weighted(0.15),
+        any::<bool>(),
+    );
+    let open = (
+        1_u64..30_000,
+        0_u32..3,
+        prop::sample::select(vec![1.0, 2.0, 3.0]),
+        1_u64..200_000,
+        1_u64..100_000,
+    );
     let half = (1_u32..4, 1_u32..4, 1_u64..90_000);
     let closed = (
         prop_oneof![2 => Just(0_u64), 1 => 1_000_u64..60_000],
@@ -104,7 +141,11 @@ fn settings() -> impl Strategy<Value = Settings> {
         trip: trip.0,
         kinds: trip.1,
         shadow: trip.2,
-        on_success: if trip.3 { OnSuccess::Reset } else { OnSuccess::Decrement },
+        on_success: if trip.3 {
+            OnSuccess::Reset
+        } else {
+            OnSuccess::Decrement
+        },
         cooldown: open.0,
         backoff_after: open.1,
         backoff: open.2,
@@ -132,7 +173,13 @@ impl Pair {
     fn new(settings: Settings) -> Self {
         let policy = Policy::new(&settings.spec()).unwrap();
         let breaker = Breaker::new(ScopeName::provider("p"), policy);
-        Self { breaker, naive: Naive::new(settings), out: Vec::new(), now: 0, stale: 0 }
+        Self {
+            breaker,
+            naive: Naive::new(settings),
+            out: Vec::new(),
+            now: 0,
+            stale: 0,
+        }
     }
 
     fn tick(&self) -> Tick {
@@ -153,12 +200,20 @@ impl Pair {
                     let outcome = match result {
                         Result_::Success { took } => Outcome::success(Duration::from_millis(took)),
                         Result_::Neutral => Outcome::Neutral,
-                        Result_::Failure { kind, hint, open_now } => {
+                        Result_::Failure {
+                            kind,
+                            hint,
+                            open_now,
+                        } => {
                             let mut failure = Failure::new(kind);
                             if let Some(hint) = hint {
                                 failure = failure.retry_after(Duration::from_millis(hint));
                             }
-                            Outcome::Failure(if open_now { failure.open_now() } else { failure })
+                            Outcome::Failure(if open_now {
+                                failure.open_now()
+                            } else {
+                                failure
+                            })
                         }
                     };
                     permit.record(&outcome, tick);
@@ -185,7 +240,11 @@ impl Pair {
             }
             Op::Force { open, for_ms } => {
                 let until = for_ms.map(|ms| Tick::from_millis(now + ms));
-                if open { self.breaker.force_open(until, tick) } else { self.breaker.force_closed(until, tick) }
+                if open {
+                    self.breaker.force_open(until, tick)
+                } else {
+                    self.breaker.force_closed(until, tick)
+                }
                 self.naive.force(open, for_ms.map(|ms| now + ms), now);
             }
             Op::Release => {
@@ -208,12 +267,19 @@ impl Pair {
             (Ok(permit), Ok(call)) => {
                 assert_eq!(foreseen, None);
                 assert_eq!(permit.is_probe(), call.probe, "probe");
-                assert_eq!(permit.would_reject().map(|rejection| rejection.reason), call.ghost, "would_reject");
+                assert_eq!(
+                    permit.would_reject().map(|rejection| rejection.reason),
+                    call.ghost,
+                    "would_reject"
+                );
                 self.out.push((permit, call));
             }
             (Err(rejection), Err((reason, wait))) => {
                 assert_eq!(foreseen, Some(rejection), "the question and the answer");
-                assert_eq!((rejection.reason, rejection.retry_after), (reason, Duration::from_millis(wait)));
+                assert_eq!(
+                    (rejection.reason, rejection.retry_after),
+                    (reason, Duration::from_millis(wait))
+                );
             }
             (real, naive) => panic!("the breaker says {real:?}, the naive one {naive:?}"),
         }
@@ -232,16 +298,26 @@ impl Pair {
         );
         for (at, rule) in seen.rules.iter().enumerate() {
             let (hits, calls) = self.naive.observe(at, now);
-            let seen_hits = if rule.rule == "consecutive" { u64::from(seen.run) } else { rule.hits };
-            assert_eq!(seen_hits, hits, "hits of {rule:?}");
-            assert!(rule.calls.is_none_or(|seen| seen == calls), "calls of {rule:?}: {calls}");
+            assert_eq!(rule.hits, hits, "hits of {rule:?}");
+            assert!(
+                rule.calls.is_none_or(|seen| seen == calls),
+                "calls of {rule:?}: {calls}"
+            );
         }
         let kinds: BTreeMap<_, _> = seen.kinds.iter().copied().collect();
         let counted = self.naive.kinds.iter().filter(|(_, count)| **count > 0);
-        assert_eq!(kinds, counted.map(|(kind, count)| (*kind, *count)).collect(), "kinds");
+        assert_eq!(
+            kinds,
+            counted.map(|(kind, count)| (*kind, *count)).collect(),
+            "kinds"
+        );
         assert_eq!(seen.late, self.naive.late, "late");
         assert_eq!(seen.in_flight, u64::from(self.naive.in_flight), "in flight");
-        let rejected: BTreeMap<Reason, u64> = seen.rejected.into_iter().filter(|(_, count)| *count > 0).collect();
+        let rejected: BTreeMap<Reason, u64> = seen
+            .rejected
+            .into_iter()
+            .filter(|(_, count)| *count > 0)
+            .collect();
         assert_eq!(rejected, self.naive.rejected, "rejected");
     }
 }

@@ -37,7 +37,11 @@ impl Settings {
             cooldown: rule.cooldown,
         };
         PolicySpec {
-            mode: Some(if self.shadow { fuseline_core::Mode::Shadow } else { fuseline_core::Mode::Enforce }),
+            mode: Some(if self.shadow {
+                fuseline_core::Mode::Shadow
+            } else {
+                fuseline_core::Mode::Enforce
+            }),
             trip: Some(self.trip.clone()),
             on_success: Some(self.on_success),
             degraded_at: Some(self.degraded_at),
@@ -52,13 +56,20 @@ impl Settings {
             probe_timeout: ms(self.probe_timeout),
             ramp: ms(self.ramp),
             max_in_flight: Some(self.max_in_flight),
-            kinds: self.kinds.iter().map(|(kind, rule)| (*kind, row(rule))).collect(),
+            kinds: self
+                .kinds
+                .iter()
+                .map(|(kind, rule)| (*kind, row(rule)))
+                .collect(),
             ..PolicySpec::default()
         }
     }
 
     fn kind(&self, kind: Kind) -> KindRule {
-        self.kinds.get(&kind).copied().unwrap_or_else(|| kind.rule())
+        self.kinds
+            .get(&kind)
+            .copied()
+            .unwrap_or_else(|| kind.rule())
     }
 }
 
@@ -88,8 +99,14 @@ struct Sample {
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Result_ {
-    Success { took: u64 },
-    Failure { kind: Kind, hint: Option<u64>, open_now: bool },
+    Success {
+        took: u64,
+    },
+    Failure {
+        kind: Kind,
+        hint: Option<u64>,
+        open_now: bool,
+    },
     Neutral,
 }
 
@@ -128,7 +145,12 @@ impl Naive {
     pub(crate) fn acquire(&mut self, now: u64) -> Result<Call, (Reason, u64)> {
         self.pass_time(now);
         self.ids += 1;
-        let call = Call { id: self.ids, generation: 0, probe: false, ghost: None };
+        let call = Call {
+            id: self.ids,
+            generation: 0,
+            probe: false,
+            ghost: None,
+        };
         match self.decide(now) {
             Ok(probe) => {
                 if self.settings.max_in_flight > 0 {
@@ -137,11 +159,22 @@ impl Naive {
                 if let (true, Phase::HalfOpen { live, .. }) = (probe, &mut self.phase) {
                     live.push((call.id, now + self.settings.probe_timeout.max(1_000)));
                 }
-                Ok(Call { generation: self.generation, probe, ..call })
+                Ok(Call {
+                    generation: self.generation,
+                    probe,
+                    ..call
+                })
             }
             Err((reason, wait)) => {
                 *self.rejected.entry(reason).or_default() += 1;
-                if self.settings.shadow { Ok(Call { ghost: Some(reason), ..call }) } else { Err((reason, wait)) }
+                if self.settings.shadow {
+                    Ok(Call {
+                        ghost: Some(reason),
+                        ..call
+                    })
+                } else {
+                    Err((reason, wait))
+                }
             }
         }
     }
@@ -149,7 +182,10 @@ impl Naive {
     fn decide(&mut self, now: u64) -> Result<bool, (Reason, u64)> {
         match self.phase {
             Phase::Open { end } if now < end => return Err((Reason::Open, end - now)),
-            Phase::Open { .. } => self.enter(Phase::HalfOpen { good: 0, live: Vec::new() }),
+            Phase::Open { .. } => self.enter(Phase::HalfOpen {
+                good: 0,
+                live: Vec::new(),
+            }),
             Phase::Forced { open: true, until } => {
                 return Err((Reason::Forced, until.map_or(60_000, |until| until - now)));
             }
@@ -164,12 +200,18 @@ impl Naive {
                 Err((Reason::Probing, left.min(1_000)))
             }
             Phase::HalfOpen { .. } => Ok(true),
-            Phase::Closed { ramp_from: Some((since, calls)) } if now < *since + self.settings.ramp => {
+            Phase::Closed {
+                ramp_from: Some((since, calls)),
+            } if now < *since + self.settings.ramp => {
                 *calls += 1;
                 let elapsed = (now - *since).max(self.settings.ramp / 10);
                 let share = |calls: u64| calls * elapsed / self.settings.ramp;
                 let passes = *calls == 1 || share(*calls) > share(*calls - 1);
-                if passes { Ok(false) } else { Err((Reason::Ramping, 1_000)) }
+                if passes {
+                    Ok(false)
+                } else {
+                    Err((Reason::Ramping, 1_000))
+                }
             }
             _ => Ok(false),
         }
@@ -188,7 +230,8 @@ impl Naive {
             Result_::Failure { kind, .. } => self.settings.kind(kind).count,
             Result_::Neutral => false,
         };
-        let current = call.generation == self.generation && !matches!(self.phase, Phase::Forced { .. });
+        let current =
+            call.generation == self.generation && !matches!(self.phase, Phase::Forced { .. });
         if !counts {
             return self.free(call);
         }
@@ -196,14 +239,20 @@ impl Naive {
             self.late += 1;
             return;
         }
-        if call.probe { self.settle_probe(call, result, now) } else { self.settle_closed(result, now) }
+        if call.probe {
+            self.settle_probe(call, result, now)
+        } else {
+            self.settle_closed(result, now)
+        }
     }
 
     fn settle_probe(&mut self, call: Call, result: Result_, now: u64) {
         match result {
             Result_::Success { took } if !self.is_slow(took) => {
                 self.free(call);
-                let Phase::HalfOpen { good, .. } = &mut self.phase else { unreachable!() };
+                let Phase::HalfOpen { good, .. } = &mut self.phase else {
+                    unreachable!()
+                };
                 *good += 1;
                 if *good >= self.settings.successes_to_close {
                     self.episodes = 0;
@@ -221,22 +270,42 @@ impl Naive {
             Result_::Success { took } => (false, took),
             Result_::Failure { .. } | Result_::Neutral => (true, 0),
         };
-        self.samples.push(Sample { at: now, failed, took });
+        self.samples.push(Sample {
+            at: now,
+            failed,
+            took,
+        });
         let mut opened = false;
         let (mut by, mut by_hint) = (None, None);
-        if let Result_::Failure { kind, hint, open_now } = result {
+        if let Result_::Failure {
+            kind,
+            hint,
+            open_now,
+        } = result
+        {
             (by, by_hint) = (Some(kind), hint);
             self.run += 1;
             let of_kind = self.kinds.entry(kind).or_default();
             *of_kind += 1;
             let rule = self.settings.kind(kind);
-            opened = open_now || rule.immediate_open || rule.threshold.is_some_and(|threshold| *of_kind >= threshold);
+            opened = open_now
+                || rule.immediate_open
+                || rule
+                    .threshold
+                    .is_some_and(|threshold| *of_kind >= threshold);
         } else {
-            let take = if self.settings.on_success == OnSuccess::Reset { u32::MAX } else { 1 };
+            let take = if self.settings.on_success == OnSuccess::Reset {
+                u32::MAX
+            } else {
+                1
+            };
             self.run = self.run.saturating_sub(take);
-            self.kinds.values_mut().for_each(|count| *count = count.saturating_sub(take));
+            self.kinds
+                .values_mut()
+                .for_each(|count| *count = count.saturating_sub(take));
         }
-        opened |= (0..self.settings.trip.len()).any(|rule| self.pressure_of(rule, now) >= 1.0 - 1e-9);
+        opened |=
+            (0..self.settings.trip.len()).any(|rule| self.pressure_of(rule, now) >= 1.0 - 1e-9);
         if opened {
             self.open(by, by_hint, now);
         }
@@ -245,15 +314,25 @@ impl Naive {
     /// Hits and calls in a rule's window.
     pub(crate) fn observe(&self, rule: usize, now: u64) -> (u64, u64) {
         let rule = self.settings.trip[rule];
-        let Some(window) = rule.window() else { return (u64::from(self.run), 0) };
+        let Some(window) = rule.window() else {
+            return (u64::from(self.run), 0);
+        };
         let window = window.as_millis() as u64;
         let bucket = |at: u64| at * 60 / window;
-        let live = self.samples.iter().filter(|sample| bucket(now) - bucket(sample.at) <= 60);
+        let live = self
+            .samples
+            .iter()
+            .filter(|sample| bucket(now) - bucket(sample.at) <= 60);
         let is_hit = |sample: &&Sample| match rule {
-            TripRule::Slow { slower_than, .. } => !sample.failed && sample.took > slower_than.as_millis() as u64,
+            TripRule::Slow { slower_than, .. } => {
+                !sample.failed && sample.took > slower_than.as_millis() as u64
+            }
             _ => sample.failed,
         };
-        (live.clone().filter(is_hit).count() as u64, live.count() as u64)
+        (
+            live.clone().filter(is_hit).count() as u64,
+            live.count() as u64,
+        )
     }
 
     fn pressure_of(&self, rule: usize, now: u64) -> f64 {
@@ -262,8 +341,21 @@ impl Naive {
             TripRule::Consecutive { failures } | TripRule::Window { failures, .. } => {
                 hits as f64 / f64::from(failures)
             }
-            TripRule::Rate { threshold, min_calls, .. } | TripRule::Slow { threshold, min_calls, .. } => {
-                if calls < u64::from(min_calls) { 0.0 } else { hits as f64 / calls as f64 / threshold }
+            TripRule::Rate {
+                threshold,
+                min_calls,
+                ..
+            }
+            | TripRule::Slow {
+                threshold,
+                min_calls,
+                ..
+            } => {
+                if calls < u64::from(min_calls) {
+                    0.0
+                } else {
+                    hits as f64 / calls as f64 / threshold
+                }
             }
             _ => unreachable!("no other rules"),
         }
@@ -281,7 +373,9 @@ impl Naive {
             && call.generation == self.generation
         {
             let end = now + self.settings.probe_timeout.max(1_000);
-            live.iter_mut().filter(|(id, _)| *id == call.id).for_each(|(_, lease)| *lease = end);
+            live.iter_mut()
+                .filter(|(id, _)| *id == call.id)
+                .for_each(|(_, lease)| *lease = end);
         }
     }
 
@@ -310,7 +404,11 @@ impl Naive {
                 let all = (0..self.settings.trip.len()).map(|rule| self.pressure_of(rule, now));
                 let pressure = all.fold(0.0, f64::max);
                 let at = self.settings.degraded_at;
-                if at < 1.0 && pressure >= at * (1.0 - 1e-9) { State::Degraded } else { State::Closed }
+                if at < 1.0 && pressure >= at * (1.0 - 1e-9) {
+                    State::Degraded
+                } else {
+                    State::Closed
+                }
             }
             Phase::Open { .. } => State::Open,
             Phase::HalfOpen { .. } => State::HalfOpen,
@@ -334,7 +432,9 @@ impl Naive {
                     self.reopen(Some(Kind::Timeout), None, end);
                 }
             }
-            Phase::Forced { until: Some(until), .. } if *until <= now => {
+            Phase::Forced {
+                until: Some(until), ..
+            } if *until <= now => {
                 self.fresh(Phase::Closed { ramp_from: None });
             }
             _ => {}
@@ -356,7 +456,9 @@ impl Naive {
 
     fn open(&mut self, kind: Option<Kind>, hint: Option<u64>, at: u64) {
         let settings = &self.settings;
-        let own = kind.and_then(|kind| settings.kind(kind).cooldown).map(|cooldown| cooldown.as_millis() as u64);
+        let own = kind
+            .and_then(|kind| settings.kind(kind).cooldown)
+            .map(|cooldown| cooldown.as_millis() as u64);
         let base = own.unwrap_or(settings.cooldown);
         let exponent = self.episodes.saturating_sub(settings.backoff_after);
         let grown = base as f64 * settings.backoff.powi(exponent as i32);

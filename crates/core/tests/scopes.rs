@@ -1,0 +1,498 @@
+//! Scopes and the registry: leave from all, one charge, the provider as a whole, bounded memory.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use core::time::Duration;
+
+use fuseline_core::{
+    Cause, Clock, Failure, Kind, KindSpec, Mode, Outcome, Per, Policies, Policy, PolicySpec,
+    Reason, Registry, RegistryConfig, RegistryError, Scope, ScopeName, ScopedPermit,
+    ScopedRejection, Scopes, State, Tick, TripRule,
+};
+
+const OK: Outcome = Outcome::success(Duration::from_millis(200));
+
+fn at(ms: u64) -> Tick {
+    Tick::from_millis(ms)
+}
+
+fn spec() -> PolicySpec {
+    PolicySpec {
+        trip: Some(vec![TripRule::Consecutive { failures: 2 }]),
+        jitter: Some(0.0),
+        successes_to_close: Some(1),
+        ..PolicySpec::default()
+    }
+}
+
+struct Bench {
+    registry: Registry,
+    policies: Policies,
+}
+
+impl Bench {
+    fn new(spec: &PolicySpec) -> Self {
+        let config = RegistryConfig {
+            clock: Clock::manual(),
+            ..RegistryConfig::default()
+        };
+        Self {
+            registry: Registry::new(config),
+            policies: Policies::all(&Policy::new(spec).unwrap()),
+        }
+    }
+
+    fn scopes(&self, model: &str, key: &str) -> Scopes {
+        let (model, key) = (ScopeName::model("p", model), ScopeName::key("p", key));
+        let policies = self.policies.clone();
+        Scopes::new(
+            &self.registry,
+            ScopeName::provider("p"),
+            Some(model),
+            Some(key),
+            policies,
+            at(0),
+        )
+        .unwrap()
+    }
+
+    fn acquire(&self, model: &str, key: &str, now: Tick) -> Result<ScopedPermit, ScopedRejection> {
+        self.scopes(model, key).try_acquire(Duration::ZERO, now)
+    }
+
+    fn record(&self, model: &str, outcome: &Outcome, now: Tick) {
+        self.acquire(model, "0", now)
+            .unwrap()
+            .record(outcome, None, now);
+    }
+
+    fn state(&self, name: &ScopeName, now: Tick) -> Option<State> {
+        self.registry
+            .find_breaker(name)
+            .map(|breaker| breaker.state(now))
+    }
+}
+
+#[test]
+fn each_kind_is_charged_to_one_scope_and_no_other() {
+    let provider = ScopeName::provider("p");
+    let model = ScopeName::model("p", "m");
+    let key = ScopeName::key("p", "0");
+    let cases = [
+        (Kind::Network, Scope::Provider),
+        (Kind::ServerError, Scope::Model),
+        (Kind::Overloaded, Scope::Model),
+        (Kind::Timeout, Scope::Model),
+        (Kind::EmptyResponse, Scope::Model),
+        (Kind::StreamStall, Scope::Model),
+        (Kind::StreamTruncated, Scope::Model),
+        (Kind::RateLimit, Scope::Key),
+        (Kind::QuotaExhausted, Scope::Key),
+    ];
+    for (kind, charged) in cases {
+        let bench = Bench::new(&spec());
+        bench.record("m", &Outcome::failure(kind), at(0));
+        let runs: Vec<_> = [&provider, &model, &key]
+            .into_iter()
+            .filter_map(|name| bench.registry.find_breaker(name))
+            .filter(|breaker| !breaker.snapshot(at(0)).last_failures.is_empty())
+            .map(|breaker| breaker.name().scope())
+            .collect();
+        assert_eq!(runs, [charged], "{kind}");
+    }
+}
+
+#[test]
+fn what_the_evidence_says_of_a_key_beats_the_row_of_the_kind() {
+    let bench = Bench::new(&spec());
+    let permit = bench.acquire("m", "0", at(0)).unwrap();
+    permit.record(&Outcome::failure(Kind::Overloaded), Some(Scope::Key), at(0));
+    assert_eq!(
+        bench
+            .registry
+            .find_breaker(&ScopeName::key("p", "0"))
+            .unwrap()
+            .snapshot(at(0))
+            .run,
+        1
+    );
+    assert!(
+        bench
+            .registry
+            .find_breaker(&ScopeName::model("p", "m"))
+            .is_none()
+    );
+}
+
+#[test]
+fn per_provider_charges_provider_side_kinds_to_the_provider() {
+    let bench = Bench::new(&PolicySpec {
+        per: Some(Per::Provider),
+        ..spec()
+    });
+    bench.record("m", &Outcome::failure(Kind::Overloaded), at(0));
+    bench.record("n", &Outcome::failure(Kind::ServerError), at(0));
+    assert_eq!(
+        bench.state(&ScopeName::provider("p"), at(0)),
+        Some(State::Open)
+    );
+}
+
+#[test]
+fn an_overloaded_model_or_a_limited_key_takes_nobody_else_down() {
+    let bench = Bench::new(&spec());
+    bench.record("m", &Outcome::failure(Kind::Overloaded), at(0));
+    bench.record("m", &Outcome::failure(Kind::Overloaded), at(0));
+    assert_eq!(
+        bench.acquire("m", "0", at(1)).unwrap_err().name,
+        ScopeName::model("p", "m")
+    );
+    bench.record("n", &OK, at(1));
+    let limited = Outcome::Failure(
+        Failure::new(Kind::RateLimit)
+            .retry_after(Duration::from_secs(90))
+            .open_now(),
+    );
+    bench.record("n", &limited, at(2));
+    let refused = bench.acquire("n", "0", at(2)).unwrap_err();
+    assert_eq!(
+        (refused.name, refused.rejection.reason),
+        (ScopeName::key("p", "0"), Reason::Open)
+    );
+    assert_eq!(refused.rejection.retry_after, Duration::from_secs(90));
+    assert!(bench.acquire("n", "1", at(2)).is_ok(), "another key serves");
+}
+
+#[test]
+fn the_reported_reason_is_that_of_the_longest_wait() {
+    let bench = Bench::new(&spec());
+    for _ in 0..2 {
+        bench.record("m", &Outcome::failure(Kind::ServerError), at(0));
+    }
+    let provider = bench
+        .registry
+        .find_breaker(&ScopeName::provider("p"))
+        .unwrap();
+    provider.force_open(Some(at(5_000)), at(0));
+    let refused = bench.acquire("m", "0", at(0)).unwrap_err();
+    assert_eq!(
+        (refused.rejection.reason, refused.name),
+        (Reason::Open, ScopeName::model("p", "m"))
+    );
+    provider.force_open(Some(at(15_000)), at(0));
+    let refused = bench.acquire("m", "0", at(0)).unwrap_err();
+    assert_eq!(
+        refused.rejection.reason,
+        Reason::Forced,
+        "at a tie forced comes first"
+    );
+    assert_eq!(refused.to_string(), "p: circuit forced, retry in 15 s");
+}
+
+#[test]
+fn a_refusal_changes_nothing_anywhere() {
+    let bench = Bench::new(&PolicySpec {
+        max_in_flight: Some(1),
+        ..spec()
+    });
+    bench.record("m", &OK, at(0));
+    for _ in 0..2 {
+        bench.record("m", &Outcome::failure(Kind::ServerError), at(0));
+    }
+    assert!(bench.acquire("m", "0", at(1)).is_err());
+    let provider = bench
+        .registry
+        .find_breaker(&ScopeName::provider("p"))
+        .unwrap();
+    assert_eq!(
+        provider.snapshot(at(1)).in_flight,
+        0,
+        "the provider's seat was not taken"
+    );
+    // A probe of the model holds the provider's seat; a second caller is refused and leaves the probe alone.
+    let probe = bench.acquire("m", "0", at(15_000)).unwrap();
+    assert!(probe.is_probe());
+    assert!(bench.acquire("m", "0", at(15_000)).is_err());
+    probe.record(&OK, None, at(15_100));
+    assert_eq!(
+        bench.state(&ScopeName::model("p", "m"), at(15_100)),
+        Some(State::Closed)
+    );
+    assert_eq!(provider.snapshot(at(15_100)).in_flight, 0);
+}
+
+#[test]
+fn the_provider_opens_with_more_than_half_of_its_models() {
+    let bench = Bench::new(&spec());
+    for model in ["a", "b", "c"] {
+        bench.record(model, &OK, at(0));
+    }
+    let open = |model: &str, now| {
+        for _ in 0..2 {
+            bench.record(model, &Outcome::failure(Kind::ServerError), now);
+        }
+    };
+    let provider = ScopeName::provider("p");
+    open("a", at(10));
+    assert_eq!(
+        bench.state(&provider, at(10)),
+        Some(State::Closed),
+        "one model is not two"
+    );
+    open("b", at(20));
+    assert_eq!(
+        bench.state(&provider, at(20)),
+        Some(State::Open),
+        "two of three"
+    );
+    let why = bench
+        .registry
+        .find_breaker(&provider)
+        .unwrap()
+        .snapshot(at(20))
+        .why
+        .unwrap()
+        .why;
+    assert_eq!(
+        (why.cause, why.kind),
+        (Cause::Models, Some(Kind::ServerError))
+    );
+    assert_eq!(why.to_string(), "models 2/1.5, server_error");
+}
+
+#[test]
+fn two_of_four_models_are_not_more_than_half_unless_the_others_were_not_called_lately() {
+    for (called_at, state) in [(30_000, State::Closed), (0, State::Open)] {
+        let bench = Bench::new(&spec());
+        for model in ["c", "d"] {
+            bench.record(model, &OK, at(called_at));
+        }
+        for model in ["a", "b"] {
+            for _ in 0..2 {
+                bench.record(model, &Outcome::failure(Kind::Overloaded), at(70_000));
+            }
+        }
+        assert_eq!(
+            bench.state(&ScopeName::provider("p"), at(70_000)),
+            Some(state),
+            "others called at {called_at}"
+        );
+    }
+}
+
+#[test]
+fn a_hold_makes_calls_of_its_key_wait_and_only_a_success_or_an_operator_clears_it() {
+    let bench = Bench::new(&spec());
+    let scopes = bench.scopes("m", "0");
+    let flying = scopes.try_acquire(Duration::ZERO, at(0)).unwrap();
+    scopes.hold(Duration::from_secs(10), at(0));
+    scopes.hold(Duration::from_secs(3), at(0));
+    let refused = scopes
+        .try_acquire(Duration::ZERO, at(1_000))
+        .unwrap_err()
+        .rejection;
+    assert_eq!(
+        (refused.reason, refused.retry_after),
+        (Reason::Held, Duration::from_secs(9))
+    );
+    assert!(
+        bench.acquire("m", "1", at(1_000)).is_ok(),
+        "other keys serve"
+    );
+    let key = bench
+        .registry
+        .find_breaker(&ScopeName::key("p", "0"))
+        .unwrap();
+    assert_eq!(key.snapshot(at(1_000)).run, 0, "no counter moved");
+    flying.record(&Outcome::failure(Kind::BadRequest), None, at(1_000));
+    assert!(scopes.check(at(1_000)).is_err());
+    bench
+        .registry
+        .find_breaker(&ScopeName::key("p", "0"))
+        .unwrap()
+        .reset(at(1_000));
+    assert!(scopes.check(at(1_000)).is_ok());
+    scopes.hold(Duration::from_secs(10), at(1_000));
+    assert!(scopes.check(at(11_000)).is_ok(), "it ends by itself");
+}
+
+#[test]
+fn a_kind_that_does_not_count_is_neutral_and_makes_no_breaker() {
+    let bench = Bench::new(&spec());
+    for kind in [
+        Kind::BadRequest,
+        Kind::NotFound,
+        Kind::Auth,
+        Kind::Cancelled,
+        Kind::Local,
+    ] {
+        bench.record("m", &Outcome::failure(kind), at(0));
+    }
+    assert_eq!(bench.registry.len(), 1, "the provider's alone");
+    let mut counted = spec();
+    counted.kinds.insert(
+        Kind::Auth,
+        KindSpec {
+            count: Some(true),
+            ..KindSpec::default()
+        },
+    );
+    let bench = Bench::new(&counted);
+    for _ in 0..2 {
+        bench.record("m", &Outcome::failure(Kind::Auth), at(0));
+    }
+    assert_eq!(
+        bench.state(&ScopeName::key("p", "0"), at(0)),
+        Some(State::Open),
+        "a key of our own rests"
+    );
+}
+
+#[test]
+fn a_shadow_refuses_nobody_and_says_whom_it_would() {
+    let bench = Bench::new(&PolicySpec {
+        mode: Some(Mode::Shadow),
+        ..spec()
+    });
+    for _ in 0..2 {
+        bench.record("m", &Outcome::failure(Kind::ServerError), at(0));
+    }
+    let permit = bench.acquire("m", "0", at(1)).unwrap();
+    assert_eq!(
+        permit.would_reject().map(|rejection| rejection.reason),
+        Some(Reason::Open)
+    );
+}
+
+#[test]
+fn the_same_name_with_other_settings_is_an_error_and_none_is_not_closed() {
+    let registry = Registry::default();
+    let name = ScopeName::provider("p");
+    assert!(registry.find_breaker(&name).is_none());
+    let policy = Policy::new(&spec()).unwrap();
+    let breaker = registry.get_breaker(&name, &policy, at(0)).unwrap();
+    assert!(registry.get_breaker(&name, &policy, at(0)).is_ok());
+    let error = registry
+        .get_breaker(&name, &Policy::default(), at(0))
+        .unwrap_err();
+    assert_eq!(error, RegistryError::OtherSettings(name.clone()));
+    assert_eq!(
+        error.to_string(),
+        "breaker `p` exists with other settings; reconfigure it, or use another name"
+    );
+    breaker.reconfigure(Policy::default(), at(0));
+    assert!(
+        registry
+            .get_breaker(&name, &Policy::default(), at(0))
+            .is_ok()
+    );
+}
+
+#[test]
+fn a_registry_full_of_open_breakers_guards_newcomers_by_their_provider_and_counts_them() {
+    let config = RegistryConfig {
+        max_breakers: 3,
+        clock: Clock::manual(),
+        ..RegistryConfig::default()
+    };
+    let bench = Bench {
+        registry: Registry::new(config),
+        ..Bench::new(&spec())
+    };
+    for model in ["a", "b"] {
+        for _ in 0..2 {
+            let permit = bench.acquire(model, "0", at(0));
+            if let Ok(permit) = permit {
+                permit.record(&Outcome::failure(Kind::ServerError), None, at(0));
+            }
+        }
+    }
+    let provider = bench
+        .registry
+        .find_breaker(&ScopeName::provider("p"))
+        .unwrap();
+    provider.reset(at(0));
+    bench.record("newcomer", &Outcome::failure(Kind::ServerError), at(1));
+    assert_eq!((bench.registry.len(), bench.registry.unguarded()), (3, 1));
+    let full = bench
+        .registry
+        .get_breaker(&ScopeName::provider("q"), &Policy::default(), at(1))
+        .unwrap_err();
+    assert_eq!(
+        full.to_string(),
+        "no room for breaker `q`: all 3 (max_breakers) are open or in use"
+    );
+    drop(provider);
+    assert!(
+        bench
+            .registry
+            .get_breaker(&ScopeName::provider("q"), &Policy::default(), at(1))
+            .is_ok()
+    );
+}
+
+#[test]
+fn reconfiguration_keeps_generation_run_episodes_and_the_end_of_a_cooldown() {
+    let registry = Registry::default();
+    let rate = |window| TripRule::Rate {
+        threshold: 0.9,
+        window: Duration::from_secs(window),
+        min_calls: 5,
+    };
+    let with = |trip: Vec<TripRule>, cooldown| {
+        let spec = PolicySpec {
+            trip: Some(trip),
+            cooldown: Some(Duration::from_secs(cooldown)),
+            ..spec()
+        };
+        Policy::new(&spec).unwrap()
+    };
+    let name = ScopeName::provider("p");
+    let before = with(vec![TripRule::Consecutive { failures: 4 }, rate(60)], 15);
+    let breaker = registry.get_breaker(&name, &before, at(0)).unwrap();
+    let fail = |now| {
+        breaker
+            .try_acquire(now)
+            .unwrap()
+            .record(&Outcome::failure(Kind::ServerError), now)
+    };
+    for _ in 0..3 {
+        fail(at(1));
+    }
+    registry.reconfigure(
+        &name,
+        with(
+            vec![TripRule::Consecutive { failures: 4 }, rate(60), rate(10)],
+            99,
+        ),
+        at(2),
+    );
+    let seen = breaker.snapshot(at(2));
+    assert_eq!((seen.run, seen.generation), (3, 0));
+    let hits: Vec<_> = seen
+        .rules
+        .iter()
+        .map(|rule| (rule.hits, rule.calls))
+        .collect();
+    assert_eq!(
+        hits,
+        [(3, None), (3, Some(3)), (0, Some(0))],
+        "the old window kept its counts, the new one is empty"
+    );
+    fail(at(3));
+    assert_eq!(
+        breaker.check(at(3)).unwrap_err().retry_after,
+        Duration::from_secs(99)
+    );
+    registry.reconfigure(
+        &name,
+        with(vec![TripRule::Consecutive { failures: 1 }], 1),
+        at(4),
+    );
+    assert_eq!(
+        breaker.check(at(3_003)).unwrap_err().retry_after,
+        Duration::from_secs(96),
+        "its end does not move"
+    );
+    assert_eq!(breaker.state(at(5)), State::Open);
+}

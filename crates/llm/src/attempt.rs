@@ -1,0 +1,256 @@
+//! `Attempt`: one target, one permit, one verdict. The only place where permits and classification meet.
+//!
+//! A driver does the I/O and tells what it saw:
+//!
+//! 1. [`Attempt::begin`] asks the target's breakers for leave.
+//! 2. [`head`](Attempt::head), [`body`](Attempt::body) for each piece, then [`end`](Attempt::end) or
+//!    [`failed`](Attempt::failed). The first verdict stands: what is said after it changes nothing.
+//! 3. With that verdict it asks the [`Plan`](crate::Plan) for the next step and hands it to
+//!    [`settle`](Attempt::settle), which records the outcome unless the permit spans the coming retry; after the wait
+//!    comes [`again`](Attempt::again).
+//!
+//! **Whatever happens, the permit settles exactly once.** A success is recorded the moment it is known. An attempt
+//! that is dropped (the caller left, a panic) is cancelled, in the middle of a retry's wait as well.
+
+use std::fmt;
+use std::time::{Duration, SystemTime};
+
+use fuseline_core::{Count, Kind, ScopedPermit, ScopedRejection, Scopes, Tick};
+
+use crate::classify::{Phase, classify_end, classify_fault, classify_head};
+use crate::evidence::{Evidence, Fault};
+use crate::head::Head;
+use crate::request::{Operation, Shape};
+use crate::route::{Standing, Step};
+use crate::verdict::Verdict;
+
+/// What an attempt is to go by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Terms {
+    /// What the request is for: only where an answer was asked for is an empty one a failure.
+    pub operation: Operation,
+    /// Whether the answer is a stream.
+    pub shape: Shape,
+    /// Whether the permit spans the target's retries.
+    pub count: Count,
+    /// The attempt's own time limit; a probe's lease outlives it.
+    pub limit: Duration,
+    /// A streaming probe that has delivered for this long is a success.
+    pub probe_proof: Duration,
+}
+
+/// One visit to a target.
+#[derive(Debug)]
+#[must_use = "an attempt that is dropped is cancelled: the call is not counted"]
+pub struct Attempt {
+    scopes: Scopes,
+    permit: Option<ScopedPermit>,
+    role: Role,
+    terms: Terms,
+    exchange: Exchange,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    Plain,
+    Probe,
+}
+
+/// One request and its answer.
+#[derive(Debug)]
+struct Exchange {
+    began: Tick,
+    phase: Phase,
+    first_byte: Option<Tick>,
+    body_bytes: u64,
+    verdict: Option<Verdict>,
+    /// Until the verdict, so far.
+    took: Duration,
+}
+
+/// Why a target gets no further attempt.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Denied {
+    /// The circuit has changed since the permit was given.
+    Outdated,
+    /// A new permit was refused.
+    Rejected(ScopedRejection),
+}
+
+impl fmt::Display for Denied {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Outdated => f.write_str("the circuit has changed since the call was admitted"),
+            Self::Rejected(rejection) => rejection.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Denied {}
+
+impl Attempt {
+    /// Asks the target's breakers for leave.
+    ///
+    /// # Errors
+    /// The refusal of the breaker with the longest wait.
+    pub fn begin(scopes: &Scopes, terms: Terms, now: Tick) -> Result<Self, ScopedRejection> {
+        let permit = scopes.try_acquire(terms.limit, now)?;
+        let role = if permit.is_probe() {
+            Role::Probe
+        } else {
+            Role::Plain
+        };
+        Ok(Self {
+            scopes: scopes.clone(),
+            permit: Some(permit),
+            role,
+            terms,
+            exchange: Exchange::new(now),
+        })
+    }
+
+    /// The head has come. Gives the verdict unless the status is 2xx; `wall` is what time it is. A rate limit's hint
+    /// holds other calls of the same key back at once.
+    pub fn head(&mut self, head: &Head<'_>, wall: SystemTime, now: Tick) -> Option<Verdict> {
+        self.exchange.phase = Phase::Body(self.terms.shape);
+        self.sign_of_life(now);
+        let verdict = classify_head(head, wall)?;
+        if verdict.kind == Some(Kind::RateLimit)
+            && let Some(hint) = verdict.wait()
+        {
+            self.scopes.hold(hint, now);
+        }
+        Some(self.conclude(verdict, now))
+    }
+
+    /// A piece of the body has come.
+    pub fn body(&mut self, bytes: usize, now: Tick) {
+        if bytes == 0 {
+            return;
+        }
+        self.exchange.body_bytes = self.exchange.body_bytes.saturating_add(bytes as u64);
+        let first = *self.exchange.first_byte.get_or_insert(now);
+        self.sign_of_life(now);
+        let proven =
+            self.terms.shape == Shape::Stream && now.since(first) >= self.terms.probe_proof;
+        if self.role == Role::Probe && proven && self.exchange.verdict.is_none() {
+            self.record(
+                Verdict::success(),
+                first.since(self.exchange.began),
+                Duration::ZERO,
+                now,
+            );
+        }
+    }
+
+    /// The body has come to its proper end.
+    pub fn end(&mut self, now: Tick) -> Verdict {
+        let verdict = classify_end(self.terms.operation, self.exchange.body_bytes);
+        let verdict = self.conclude(verdict, now);
+        if verdict.is_success() {
+            self.record(verdict, self.exchange.took, Duration::ZERO, now);
+        }
+        verdict
+    }
+
+    /// The exchange has broken off.
+    pub fn failed(&mut self, fault: Fault, now: Tick) -> Verdict {
+        let verdict = classify_fault(fault, self.exchange.phase);
+        self.conclude(verdict, now)
+    }
+
+    /// Records the verdict, unless `next` repeats the attempt under the same permit. `patience` is how long the call
+    /// could still wait for a target, [`Plan::patience`](crate::Plan::patience).
+    pub fn settle(&mut self, next: Step, patience: Duration, now: Tick) {
+        let Some(verdict) = self.exchange.verdict else {
+            return;
+        };
+        let repeats = matches!(next, Step::RetryAfter { .. });
+        let replaced = matches!(verdict.evidence, Evidence::Fault(fault) if fault.is_replaceable());
+        if !repeats || (self.terms.count == Count::Attempt && !replaced) {
+            self.record(verdict, self.exchange.took, patience, now);
+        }
+    }
+
+    /// Begins the retry that [`settle`](Self::settle) was told of: under the same permit if that is current, or under
+    /// a new one where each attempt has its own.
+    ///
+    /// # Errors
+    /// The target gets no further attempt now. The driver asks the plan for another and hands the step to
+    /// [`settle`](Self::settle).
+    pub fn again(&mut self, now: Tick) -> Result<(), Denied> {
+        match &self.permit {
+            Some(permit) if permit.is_current(now) => {}
+            Some(_) => return Err(Denied::Outdated),
+            None => *self = Self::begin(&self.scopes, self.terms, now).map_err(Denied::Rejected)?,
+        }
+        self.exchange = Exchange::new(now);
+        Ok(())
+    }
+
+    /// The caller has left.
+    pub fn cancelled(&mut self, now: Tick) {
+        if let Some(permit) = self.permit.take() {
+            permit.cancel(now);
+        }
+    }
+
+    /// How the attempt stands with its breakers.
+    pub fn standing(&self, now: Tick) -> Standing {
+        match &self.permit {
+            Some(permit) if permit.is_current(now) => match self.role {
+                Role::Plain => Standing::Current,
+                Role::Probe => Standing::Probe,
+            },
+            _ => Standing::Outdated,
+        }
+    }
+
+    /// The verdict of the exchange, once there is one.
+    pub fn verdict(&self) -> Option<Verdict> {
+        self.exchange.verdict
+    }
+
+    fn sign_of_life(&self, now: Tick) {
+        if let Some(permit) = &self.permit {
+            permit.progress(now);
+        }
+    }
+
+    fn conclude(&mut self, verdict: Verdict, now: Tick) -> Verdict {
+        let exchange = &mut self.exchange;
+        if exchange.verdict.is_none() {
+            let content = match self.terms.shape {
+                Shape::Plain => now,
+                Shape::Stream => exchange.first_byte.unwrap_or(now),
+            };
+            exchange.took = content.since(exchange.began);
+        }
+        *exchange.verdict.get_or_insert(verdict)
+    }
+
+    fn record(&mut self, verdict: Verdict, took: Duration, patience: Duration, now: Tick) {
+        let Some(permit) = self.permit.take() else {
+            return;
+        };
+        let patience = (self.role == Role::Plain).then_some(patience);
+        permit.record(&verdict.outcome(took, patience), verdict.charged_to(), now);
+    }
+}
+
+impl Exchange {
+    fn new(now: Tick) -> Self {
+        Self {
+            began: now,
+            phase: Phase::BeforeHead,
+            first_byte: None,
+            body_bytes: 0,
+            verdict: None,
+            took: Duration::ZERO,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,68 @@
+//! What is special about calls to models: what a request asks for, what an answer means, where to go next.
+//!
+//! No I/O, no clock, no async: whoever drives these types tells them what happened and what time it is. The way of
+//! a call through this crate:
+//!
+//! | step | from | to |
+//! |---|---|---|
+//! | request | path and body | [`RequestFacts`] |
+//! | route | [`Route`], [`Limits`] | [`Plan`], then one [`Step`] at a time |
+//! | permit, classify, record | [`Head`], bytes, [`Fault`] | [`Attempt`], which gives one [`Verdict`] |
+//! | next | [`Verdict`], [`Standing`] | [`Plan::after`] |
+//!
+//! ```
+//! use std::time::{Duration, SystemTime};
+//! use fuseline_core::{Count, Policies, Policy, Registry, Scopes, Tick};
+//! use fuseline_llm::{Admission, Attempt, Head, Limits, Operation, Owner, Plan, Shape, Step, Target, Terms};
+//!
+//! let (registry, now) = (Registry::default(), Tick::ZERO);
+//! let target = Target::new("primary", "large", "key 0", Owner::Gateway);
+//! let [provider, model, key] = target.scopes();
+//! let policies = Policies::all(&Policy::default());
+//! let scopes = Scopes::new(&registry, provider, Some(model), Some(key), policies, now)?;
+//!
+//! let mut plan = Plan::new(vec![target], Limits::default(), 1, now);
+//! assert_eq!(plan.next(|_| Admission::of(&scopes, now), now), Step::Try(0));
+//! let terms = Terms {
+//!     operation: Operation::Create,
+//!     shape: Shape::Plain,
+//!     count: Count::Call,
+//!     limit: Duration::from_secs(600),
+//!     probe_proof: Duration::from_secs(5),
+//! };
+//! let mut attempt = Attempt::begin(&scopes, terms, now)?;
+//! // The provider answers 503; a driver would have sent the request here.
+//! let headers = http::HeaderMap::new();
+//! let verdict = attempt.head(&Head::new(503, &headers), SystemTime::UNIX_EPOCH, now).expect("no success");
+//! let step = plan.after(&verdict, attempt.standing(now), |_| Admission::of(&scopes, now), now);
+//! attempt.settle(step, plan.patience(now), now);
+//! let Step::RetryAfter { target: 0, delay } = step else { unreachable!() };
+//! let now = now + delay;
+//! attempt.again(now)?;
+//! attempt.body(120, now);
+//! assert!(attempt.end(now).is_success());
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! What counts as what is two tables in [`classify_head`]'s module; what a breaker is told is one more, in
+//! [`Verdict::outcome`]; what a call does next is the last, in [`Plan`]'s.
+
+mod attempt;
+mod classify;
+mod evidence;
+mod head;
+mod hints;
+mod request;
+mod route;
+mod target;
+mod verdict;
+
+pub use attempt::{Attempt, Denied, Terms};
+pub use classify::classify_head;
+pub use evidence::{Evidence, Fault};
+pub use head::{Head, Headers};
+pub use hints::wait_hint;
+pub use request::{Operation, Protocol, RequestFacts, Shape};
+pub use route::{Admission, Fallback, Limits, Plan, Reason, Route, Standing, Step};
+pub use target::{Owner, Target, credential_id};
+pub use verdict::Verdict;

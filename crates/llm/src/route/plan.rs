@@ -1,0 +1,233 @@
+//! `Plan`: what a call does next, after each verdict. No I/O, no clock; the same seed gives the same steps.
+//!
+//! A driver asks [`Plan::next`], makes the attempt that the step names, hands the verdict to [`Plan::after`], and
+//! so on until [`Step::GiveUp`]. Where a step cannot be taken because a permit was refused or is no longer current,
+//! it asks [`Plan::next`] again.
+//!
+//! What holds whatever the verdicts: a target is visited at most once a call and has at most `retries` further
+//! attempts in that visit; there are never more than `max_attempts` in all; no step begins after the budget's end, and
+//! no wait reaches it; a target that does not admit is not tried; a probe is not repeated; once a request may be
+//! running somewhere without our knowing its end, it is sent to at most one other target.
+
+use std::time::Duration;
+
+use fuseline_core::{Kind, Scope, Tick};
+
+use super::Limits;
+use super::jitter::Jitter;
+use super::step::{Admission, Reason, Standing, Step};
+use super::table::{Again, Next, manners};
+use crate::evidence::Evidence;
+use crate::target::Target;
+use crate::verdict::Verdict;
+
+const BASE: Duration = Duration::from_millis(500);
+/// Overload passes in seconds, not in tenths.
+const OVERLOADED_BASE: Duration = Duration::from_secs(2);
+
+/// The course of one call over its targets.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    targets: Vec<Target>,
+    limits: Limits,
+    started: Tick,
+    jitter: Jitter,
+    /// By target: not to be visited any more.
+    spent: Vec<bool>,
+    visiting: Option<usize>,
+    /// On the target being visited.
+    retries: u32,
+    replacement: Chance,
+    /// For the one other target after an attempt whose end is unknown.
+    unknown_end: Chance,
+    attempts: u32,
+    soonest: Option<Duration>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Chance {
+    Left,
+    Used,
+}
+
+impl Chance {
+    fn take(&mut self) -> bool {
+        std::mem::replace(self, Self::Used) == Self::Left
+    }
+}
+
+impl Plan {
+    /// A plan over these targets in this order, for a call that began at `now`. `seed` spreads the delays.
+    pub fn new(targets: Vec<Target>, limits: Limits, seed: u64, now: Tick) -> Self {
+        Self {
+            spent: vec![false; targets.len()],
+            targets,
+            limits,
+            started: now,
+            jitter: Jitter::new(seed),
+            visiting: None,
+            retries: 0,
+            replacement: Chance::Left,
+            unknown_end: Chance::Left,
+            attempts: 0,
+            soonest: None,
+        }
+    }
+
+    /// The next target in order, but one that is due for a probe before all others: the call's first step, and the
+    /// step where the last one could not be taken because a permit was refused or is no longer current.
+    pub fn next(&mut self, mut admission: impl FnMut(&Target) -> Admission, now: Tick) -> Step {
+        self.visiting = None;
+        self.soonest = None;
+        if self.attempts >= self.limits.max_attempts {
+            return Step::GiveUp(Reason::Attempts);
+        }
+        if self.remaining(now).is_zero() {
+            return Step::GiveUp(Reason::Budget);
+        }
+        let mut chosen = None;
+        for (at, (target, spent)) in self.targets.iter().zip(&self.spent).enumerate() {
+            if *spent {
+                continue;
+            }
+            match admission(target) {
+                Admission::Probe => {
+                    chosen = Some(at);
+                    break;
+                }
+                Admission::Ready => chosen = chosen.or(Some(at)),
+                Admission::Refused(wait) => {
+                    self.soonest = Some(self.soonest.map_or(wait, |soonest| soonest.min(wait)));
+                }
+            }
+        }
+        match chosen {
+            Some(at) => self.visit(at),
+            None if self.attempts == 0 => Step::GiveUp(Reason::Refused),
+            None => Step::GiveUp(Reason::Exhausted),
+        }
+    }
+
+    /// The step after an attempt's verdict.
+    pub fn after(
+        &mut self,
+        verdict: &Verdict,
+        standing: Standing,
+        admission: impl FnMut(&Target) -> Admission,
+        now: Tick,
+    ) -> Step {
+        let Some((at, target)) = self
+            .visiting
+            .and_then(|at| Some((at, self.targets.get(at)?.clone())))
+        else {
+            return Step::GiveUp(Reason::Final);
+        };
+        if self.replaces_connection(verdict, standing, now) {
+            return Step::RetryAfter {
+                target: at,
+                delay: Duration::ZERO,
+            };
+        }
+        self.attempts = self.attempts.saturating_add(1);
+        let Some(kind) = verdict.kind else {
+            return Step::GiveUp(Reason::Final);
+        };
+        let (again, next) = manners(kind, verdict.evidence, target.owner());
+        if standing == Standing::Current
+            && let Some(delay) = self.delay(kind, verdict, again, now)
+        {
+            self.retries += 1;
+            return Step::RetryAfter { target: at, delay };
+        }
+        match next {
+            Next::Never => return Step::GiveUp(Reason::Final),
+            Next::Once if !self.unknown_end.take() => return Step::GiveUp(Reason::Exhausted),
+            Next::Once | Next::Yes => {}
+        }
+        if verdict.scope != Scope::Key {
+            self.spend_model(&target);
+        }
+        self.next(admission, now)
+    }
+
+    /// Attempts that got a verdict. A replaced connection is none.
+    pub fn attempts(&self) -> u32 {
+        self.attempts
+    }
+
+    /// What is left of the call's budget.
+    pub fn remaining(&self, now: Tick) -> Duration {
+        self.limits.budget.saturating_sub(now.since(self.started))
+    }
+
+    /// How long the call could still wait for one target.
+    pub fn patience(&self, now: Tick) -> Duration {
+        self.remaining(now).min(self.limits.max_wait)
+    }
+
+    /// The shortest wait among the targets that did not admit when the last step was looked for.
+    pub fn soonest(&self) -> Option<Duration> {
+        self.soonest
+    }
+
+    /// The target at an index that a step named.
+    pub fn target(&self, at: usize) -> Option<&Target> {
+        self.targets.get(at)
+    }
+
+    fn visit(&mut self, at: usize) -> Step {
+        if let Some(spent) = self.spent.get_mut(at) {
+            *spent = true;
+        }
+        self.visiting = Some(at);
+        self.retries = 0;
+        self.replacement = Chance::Left;
+        Step::Try(at)
+    }
+
+    /// What ails one model is not mended by another key to it.
+    fn spend_model(&mut self, failed: &Target) {
+        for (target, spent) in self.targets.iter().zip(&mut self.spent) {
+            *spent |= target.is_same_model(failed);
+        }
+    }
+
+    /// A connection that was dead before the provider began is replaced once a visit: no attempt, no retry.
+    fn replaces_connection(&mut self, verdict: &Verdict, standing: Standing, now: Tick) -> bool {
+        let replaceable =
+            matches!(verdict.evidence, Evidence::Fault(fault) if fault.is_replaceable());
+        replaceable
+            && standing != Standing::Outdated
+            && !self.remaining(now).is_zero()
+            && self.replacement.take()
+    }
+
+    fn delay(
+        &mut self,
+        kind: Kind,
+        verdict: &Verdict,
+        again: Again,
+        now: Tick,
+    ) -> Option<Duration> {
+        if !verdict.retryable
+            || self.retries >= self.limits.retries
+            || self.attempts >= self.limits.max_attempts
+        {
+            return None;
+        }
+        let delay = match (again, verdict.wait()) {
+            (Again::AtOnce, _) if self.retries == 0 => Duration::ZERO,
+            (Again::AtOnce | Again::Never, _) => return None,
+            (Again::Backoff, Some(hint)) if hint <= self.limits.max_wait => hint,
+            (Again::Backoff, Some(_)) => return None,
+            (Again::Backoff, None) if kind == Kind::Overloaded => {
+                self.jitter.delay(OVERLOADED_BASE, self.retries)
+            }
+            (Again::Backoff, None) => self.jitter.delay(BASE, self.retries),
+        };
+        (delay < self.remaining(now)).then_some(delay)
+    }
+}
+
+#[cfg(test)]
+mod tests;

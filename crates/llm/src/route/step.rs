@@ -1,0 +1,96 @@
+//! What goes into a plan besides verdicts, and what comes out: admissions, standings, steps.
+
+use std::time::Duration;
+
+use fuseline_core::{Scopes, Tick};
+
+/// What a target's breakers say at this moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "complete by definition: pass, pass as a probe, do not pass"
+)]
+pub enum Admission {
+    /// A call passes.
+    Ready,
+    /// A call passes as a probe: it goes there first, so that the target can come back.
+    Probe,
+    /// A call is refused; worth asking again after this time.
+    Refused(Duration),
+}
+
+impl Admission {
+    /// What the breakers behind a target say now; changes nothing.
+    pub fn of(scopes: &Scopes, now: Tick) -> Self {
+        match scopes.check(now) {
+            Err(refused) => Self::Refused(refused.rejection.retry_after),
+            Ok(()) if scopes.is_due(now) => Self::Probe,
+            Ok(()) => Self::Ready,
+        }
+    }
+}
+
+/// How the attempt that got a verdict stands with its breakers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "complete by definition: each says whether the attempt may be repeated"
+)]
+pub enum Standing {
+    /// Admitted, and still would be.
+    Current,
+    /// Admitted as a probe.
+    Probe,
+    /// The circuit has changed since.
+    Outdated,
+}
+
+/// What to do next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_enums,
+    reason = "complete by definition: a driver must know them all"
+)]
+#[must_use]
+pub enum Step {
+    /// Ask this target for a permit and make an attempt.
+    Try(usize),
+    /// Make another attempt on the same target after this time, if the permit is still current by then.
+    RetryAfter {
+        /// The target.
+        target: usize,
+        /// The wait.
+        delay: Duration,
+    },
+    /// There is no further attempt.
+    GiveUp(Reason),
+}
+
+/// Why there is no further attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The last answer is the caller's: a success, or a failure that no other target would mend.
+    Final,
+    /// Every target has been tried, or does not admit.
+    Exhausted,
+    /// No target admitted the call at all.
+    Refused,
+    /// The call's time is spent.
+    Budget,
+    /// The call's attempts are spent.
+    Attempts,
+}
+
+impl Reason {
+    /// The name in headers and logs.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Final => "final",
+            Self::Exhausted => "exhausted",
+            Self::Refused => "refused",
+            Self::Budget => "budget",
+            Self::Attempts => "attempts",
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The table of what a failure leads to: the same target again, the next one, or the caller.
+
+use fuseline_core::Kind;
+
+use crate::evidence::Evidence;
+use crate::target::Owner;
+
+/// Whether the same target is worth another attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Again {
+    /// After the hint, or a growing delay.
+    Backoff,
+    /// Once, at once.
+    AtOnce,
+    Never,
+}
+
+/// Whether another target is worth an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Yes,
+    /// At most once a call: the request may be running, and be paid for, where it was sent before.
+    Once,
+    /// The answer is the caller's, as it came.
+    Never,
+}
+
+/// The table: what a failure of this kind leads to.
+pub(super) fn manners(kind: Kind, evidence: Evidence, owner: Owner) -> (Again, Next) {
+    match (kind, evidence) {
+        (Kind::RateLimit | Kind::Overloaded | Kind::ServerError, _) => (Again::Backoff, Next::Yes),
+        // 408 and 425: somebody answered, so the end is known.
+        (Kind::Timeout, Evidence::Status(_)) => (Again::Backoff, Next::Yes),
+        (Kind::Timeout, Evidence::Fault(fault)) if fault.nothing_sent() => {
+            (Again::Never, Next::Yes)
+        }
+        (Kind::Network, Evidence::Fault(fault))
+            if fault.nothing_sent() || fault.is_replaceable() =>
+        {
+            (Again::AtOnce, Next::Yes)
+        }
+        (
+            Kind::Network
+            | Kind::Timeout
+            | Kind::EmptyResponse
+            | Kind::StreamStall
+            | Kind::StreamTruncated,
+            _,
+        ) => (Again::Never, Next::Once),
+        (Kind::QuotaExhausted | Kind::ContextLength, _) => (Again::Never, Next::Yes),
+        (Kind::Auth | Kind::Permission, _) if owner == Owner::Gateway => (Again::Never, Next::Yes),
+        _ => (Again::Never, Next::Never),
+    }
+}
