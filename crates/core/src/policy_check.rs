@@ -5,7 +5,9 @@ use core::time::Duration;
 
 use crate::kind::Kind;
 use crate::policy::{Checked, Problem};
+use crate::rules::call_windows;
 use crate::trip::TripRule;
+use crate::window::MAX_SERIES;
 
 /// Rules in one breaker; each costs memory and time, and more than a few cannot be reasoned about.
 const MAX_RULES: usize = 16;
@@ -21,6 +23,13 @@ pub(crate) fn problems(policy: &Checked) -> Vec<Problem> {
         "trip",
         format!("{} rules", policy.trip.len()),
         "at most 16 rules",
+    );
+    let windows = call_windows(&policy.trip).len();
+    found.check(
+        windows <= MAX_SERIES,
+        "trip",
+        format!("{windows} different windows of rate and slow rules"),
+        "at most 4",
     );
     for (at, rule) in policy.trip.iter().enumerate() {
         found.rule(&format!("trip[{at}]"), rule);
@@ -285,6 +294,32 @@ mod tests {
         for (spec, message) in cases {
             assert_eq!(refused(&spec), message);
         }
+    }
+
+    #[test]
+    fn a_breaker_has_at_most_16_rules_and_counts_calls_over_at_most_4_windows() {
+        let rules = |count: u64, same: bool| {
+            let window = |at| Duration::from_secs(if same { 60 } else { 60 + at });
+            let rule = |at| TripRule::Rate {
+                threshold: 0.5,
+                window: window(at),
+                min_calls: 1,
+            };
+            PolicySpec {
+                trip: Some((0..count).map(rule).collect()),
+                ..PolicySpec::default()
+            }
+        };
+        assert!(Policy::new(&rules(16, true)).is_ok());
+        assert!(Policy::new(&rules(4, false)).is_ok());
+        assert_eq!(
+            refused(&rules(17, true)),
+            "trip is 17 rules, must be at most 16 rules"
+        );
+        assert_eq!(
+            refused(&rules(5, false)),
+            "trip is 5 different windows of rate and slow rules, must be at most 4"
+        );
     }
 
     #[test]

@@ -5,6 +5,7 @@
 
 use core::fmt;
 use core::time::Duration;
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
@@ -22,45 +23,25 @@ use crate::tick::Tick;
 /// breaker takes it as the later one.
 const ROUNDING_MS: u64 = 1;
 
-/// One line of a replay.
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-#[non_exhaustive]
-pub enum Line<'a> {
-    /// Starts a fresh breaker.
-    Case {
-        /// The case's name.
-        case: String,
-        /// The breaker's settings.
-        #[serde(default)]
-        breaker: Box<PolicySpec>,
-    },
-    /// Something that happens to it.
+/// One line of a replay: with `case` it starts a fresh breaker with the settings in `breaker`, else it is an event.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Line<'a> {
     #[serde(borrow)]
-    Event(Event<'a>),
-}
-
-/// Something that happens at an instant.
-#[derive(Debug, Deserialize)]
-pub struct Event<'a> {
-    at_ms: u64,
+    case: Option<Cow<'a, str>>,
+    breaker: Option<Box<PolicySpec>>,
+    at_ms: Option<u64>,
     #[serde(rename = "do")]
-    what: Verb,
-    #[serde(rename = "as", default, borrow)]
-    name: Option<std::borrow::Cow<'a, str>>,
-    #[serde(default, borrow)]
-    of: Option<std::borrow::Cow<'a, str>>,
-    #[serde(default)]
+    what: Option<Verb>,
+    #[serde(rename = "as", borrow)]
+    name: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    of: Option<Cow<'a, str>>,
     kind: Option<Kind>,
-    #[serde(default)]
     retry_after_ms: Option<u64>,
-    #[serde(default)]
     open: bool,
-    #[serde(default)]
-    took_ms: u64,
-    #[serde(default)]
+    took_ms: Option<u64>,
     to: Option<ForceTo>,
-    #[serde(default)]
     for_ms: Option<u64>,
 }
 
@@ -105,6 +86,20 @@ pub struct Answer {
     pub retry_after_ms: Option<u64>,
     /// The state afterwards.
     pub state: State,
+}
+
+impl Answer {
+    const fn new(at_ms: u64, what: Verb) -> Self {
+        Self {
+            at_ms,
+            what,
+            decision: None,
+            reason: None,
+            would_reject: None,
+            retry_after_ms: None,
+            state: State::Closed,
+        }
+    }
 }
 
 /// A line cannot be replayed.
@@ -176,16 +171,15 @@ impl Replay {
     /// # Errors
     /// The line cannot be replayed; the replay should end.
     pub fn line(&mut self, line: &Line<'_>) -> Result<Option<Answer>, ReplayError> {
-        match line {
-            Line::Case { case, breaker } => {
-                let policy = Policy::new(breaker).map_err(ReplayError::Policy)?;
-                self.permits.clear();
-                self.breaker = Some(Breaker::new(ScopeName::provider(case), policy));
-                self.now = 0;
-                Ok(None)
-            }
-            Line::Event(event) => self.event(event).map(Some),
-        }
+        let Some(case) = &line.case else {
+            return self.event(line).map(Some);
+        };
+        let settings = line.breaker.as_deref().cloned().unwrap_or_default();
+        let policy = Policy::new(&settings).map_err(ReplayError::Policy)?;
+        self.permits.clear();
+        self.breaker = Some(Breaker::new(ScopeName::provider(case), policy));
+        self.now = 0;
+        Ok(None)
     }
 
     /// The breaker of the present case.
@@ -193,30 +187,24 @@ impl Replay {
         self.breaker.as_ref()
     }
 
-    fn event(&mut self, event: &Event<'_>) -> Result<Answer, ReplayError> {
+    fn event(&mut self, event: &Line<'_>) -> Result<Answer, ReplayError> {
         let breaker = self.breaker.clone().ok_or(ReplayError::NoCase)?;
-        if event.at_ms.saturating_add(ROUNDING_MS) < self.now {
+        let at_ms = event.at_ms.ok_or(ReplayError::Missing("at_ms"))?;
+        let what = event.what.ok_or(ReplayError::Missing("do"))?;
+        if at_ms.saturating_add(ROUNDING_MS) < self.now {
             return Err(ReplayError::Backwards {
-                at_ms: event.at_ms,
+                at_ms,
                 after_ms: self.now,
             });
         }
-        self.now = event.at_ms.max(self.now);
-        let now = Tick::from_millis(event.at_ms);
-        let mut answer = Answer {
-            at_ms: event.at_ms,
-            what: event.what,
-            decision: None,
-            reason: None,
-            would_reject: None,
-            retry_after_ms: None,
-            state: State::Closed,
-        };
-        match event.what {
+        self.now = at_ms.max(self.now);
+        let now = Tick::from_millis(at_ms);
+        let mut answer = Answer::new(at_ms, what);
+        match what {
             Verb::Acquire => self.acquire(&breaker, event, now, &mut answer)?,
             Verb::Success => {
-                self.take(event)?
-                    .record(&Outcome::success(Duration::from_millis(event.took_ms)), now);
+                let took = Duration::from_millis(event.took_ms.unwrap_or(0));
+                self.take(event)?.record(&Outcome::success(took), now);
             }
             Verb::Failure => {
                 let failure = event.failure()?;
@@ -224,7 +212,7 @@ impl Replay {
             }
             Verb::Cancel => self.take(event)?.cancel(now),
             Verb::Progress => {
-                let name = event.of.as_deref().ok_or(ReplayError::Missing("of"))?;
+                let name = event.of()?;
                 let unknown = || ReplayError::UnknownCall(name.to_owned());
                 self.permits.get(name).ok_or_else(unknown)?.progress(now);
             }
@@ -245,7 +233,7 @@ impl Replay {
     fn acquire(
         &mut self,
         breaker: &Breaker,
-        event: &Event<'_>,
+        event: &Line<'_>,
         now: Tick,
         answer: &mut Answer,
     ) -> Result<(), ReplayError> {
@@ -272,7 +260,7 @@ impl Replay {
         Ok(())
     }
 
-    fn take(&mut self, event: &Event<'_>) -> Result<Permit<'static>, ReplayError> {
+    fn take(&mut self, event: &Line<'_>) -> Result<Permit<'static>, ReplayError> {
         let name = event.of.as_deref().ok_or(ReplayError::Missing("of"))?;
         self.permits
             .remove(name)
@@ -280,7 +268,11 @@ impl Replay {
     }
 }
 
-impl Event<'_> {
+impl Line<'_> {
+    fn of(&self) -> Result<&str, ReplayError> {
+        self.of.as_deref().ok_or(ReplayError::Missing("of"))
+    }
+
     fn failure(&self) -> Result<Failure, ReplayError> {
         let mut failure = Failure::new(self.kind.ok_or(ReplayError::Missing("kind"))?);
         if let Some(ms) = self.retry_after_ms {

@@ -496,3 +496,24 @@ fn reconfiguration_keeps_generation_run_episodes_and_the_end_of_a_cooldown() {
     );
     assert_eq!(breaker.state(at(5)), State::Open);
 }
+
+#[test]
+fn mode_off_is_no_breaker_at_all() {
+    let bench = Bench::new(&PolicySpec {
+        mode: Some(Mode::Off),
+        max_in_flight: Some(1),
+        ..spec()
+    });
+    for call in 0..20 {
+        let first = bench.acquire("m", "0", at(call)).unwrap();
+        let second = bench.acquire("m", "0", at(call)).unwrap();
+        first.record(&Outcome::failure(Kind::ServerError), None, at(call));
+        second.record(&Outcome::failure(Kind::Network), None, at(call));
+    }
+    let seen = bench
+        .registry
+        .find_breaker(&ScopeName::provider("p"))
+        .unwrap()
+        .snapshot(at(20));
+    assert_eq!((seen.state, seen.run, seen.late), (State::Closed, 0, 0));
+}
