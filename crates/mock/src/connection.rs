@@ -65,13 +65,17 @@ async fn answer(
     drop(body);
     let answer = match shared.reply(&facts) {
         Some(reply) => {
+            exchange.decided(reply.to_string());
             // A sleep of nothing would still last until the timer's next millisecond.
             if !reply.delay.is_zero() {
                 sleep(reply.delay).await;
             }
             Answer::new(&reply, &facts)
         }
-        None => Answer::HangUp(HangUp::Reset),
+        None => {
+            exchange.decided("reset".to_owned());
+            Answer::HangUp(HangUp::Reset)
+        }
     };
     match answer {
         Answer::Http {

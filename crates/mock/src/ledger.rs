@@ -129,6 +129,12 @@ impl Ledger {
 }
 
 impl Log {
+    fn request(&mut self, number: u64) -> Option<&mut Recorded> {
+        self.requests
+            .iter_mut()
+            .rfind(|request| request.number == number)
+    }
+
     fn bound_bodies(&mut self) {
         let mut kept = 0;
         for request in self.requests.iter_mut().rev() {
@@ -166,15 +172,19 @@ impl Exchange {
         if let Some(model) = model {
             count(&mut log.by_model, model);
         }
-        if let Some(request) = log
-            .requests
-            .iter_mut()
-            .rfind(|request| request.number == self.number)
-        {
+        if let Some(request) = log.request(self.number) {
             request.body = Bytes::copy_from_slice(body.get(..BODY_KEPT).unwrap_or(body));
             request.body_len = Some(length);
+            request.model = model.map(str::to_owned);
         }
         log.bound_bodies();
+    }
+
+    /// It is decided what the request gets.
+    pub(crate) fn decided(&self, reply: String) {
+        if let Some(request) = self.ledger.log().request(self.number) {
+            request.reply = Some(reply);
+        }
     }
 
     /// The head goes out.

@@ -1,5 +1,6 @@
 //! `Reply`: what one request gets, from a canned answer to a broken connection.
 
+use std::fmt;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -229,5 +230,27 @@ impl Reply {
             }
         }
         None
+    }
+}
+
+/// What the reply is, in a few words: `200`, `503 after 2s`, `200, cut after 5 events`, `reset`.
+impl fmt::Display for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.content {
+            Content::Canned | Content::Body(_) | Content::Chunks(_) => write!(f, "{}", self.status),
+            Content::Raw(_) => f.write_str("raw bytes"),
+            Content::Close => f.write_str("closed"),
+            Content::Reset => f.write_str("reset"),
+            Content::Stall => f.write_str("silence"),
+        }?;
+        if !self.delay.is_zero() {
+            write!(f, " after {}", humantime::format_duration(self.delay))?;
+        }
+        match self.ending {
+            Ending::Complete => Ok(()),
+            Ending::Cut(sent) => write!(f, ", cut after {sent} events"),
+            Ending::Reset(sent) => write!(f, ", reset after {sent} events"),
+            Ending::Stall(sent) => write!(f, ", silent after {sent} events"),
+        }
     }
 }

@@ -36,6 +36,10 @@ pub struct Recorded {
     pub body_len: Option<u64>,
     /// When the head arrived.
     pub at: Instant,
+    /// The model that the body names; `None` until the body has arrived.
+    pub model: Option<String>,
+    /// What it gets, in words such as `503` or `200, cut after 5 events`; `None` until the body has arrived.
+    pub reply: Option<String>,
 }
 
 impl Recorded {
@@ -51,6 +55,8 @@ impl Recorded {
             body: Bytes::new(),
             body_len: None,
             at: Instant::now(),
+            model: None,
+            reply: None,
         }
     }
 
@@ -75,6 +81,8 @@ impl fmt::Debug for Recorded {
             .field("target", &self.target)
             .field("headers", &names)
             .field("body_len", &self.body_len)
+            .field("model", &self.model)
+            .field("reply", &self.reply)
             .finish_non_exhaustive()
     }
 }

@@ -109,3 +109,26 @@ async fn the_oldest_bodies_are_let_go() {
 fn request_kept(number: usize) -> String {
     request(&format!("/{number}"), "", "").replace("connection: close\r\n", "")
 }
+
+#[tokio::test]
+async fn what_a_request_gets_is_recorded_in_words() {
+    let delay = std::time::Duration::from_millis(1);
+    let replies = [
+        Reply::status(503).delay(delay),
+        Reply::ok().cut_after(2),
+        Reply::ok(),
+    ];
+    let mock = Mock::start(fuseline_mock::Script::sequence(replies))
+        .await
+        .unwrap();
+    for _ in 0..3 {
+        post(&mock, "/v1/messages", r#"{"model": "m"}"#).await;
+    }
+    let recorded = mock.requests();
+    let replies: Vec<_> = recorded
+        .iter()
+        .map(|request| request.reply.as_deref().unwrap())
+        .collect();
+    assert_eq!(replies, ["503 after 1ms", "200, cut after 2 events", "200"]);
+    assert_eq!(recorded[0].model.as_deref(), Some("m"));
+}

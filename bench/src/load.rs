@@ -1,0 +1,89 @@
+//! The load: `wrk` for requests, plain sockets for streams that stay open.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result, ensure};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::process::Command;
+
+/// What one run of `wrk` saw.
+#[derive(Clone, Copy)]
+pub(crate) struct Load {
+    pub(crate) requests: f64,
+    pub(crate) per_second: f64,
+    pub(crate) p50_us: f64,
+    pub(crate) p99_us: f64,
+}
+
+const SCRIPT: &str = r#"
+wrk.method = "POST"
+wrk.headers["content-type"] = "application/json"
+wrk.body = '{"model":"m","messages":[{"role":"user","content":"' .. string.rep("x", 950) .. '"}]}'
+done = function(s, latency)
+  local bad = s.errors.connect + s.errors.read + s.errors.write + s.errors.status + s.errors.timeout
+  io.write(string.format("\nresult %d %d %d %d %d\n", s.requests, s.duration, latency:percentile(50), latency:percentile(99), bad))
+end
+"#;
+
+/// A kilobyte posted and a kilobyte answered, over and over on this many connections.
+pub(crate) async fn wrk(address: &str, connections: u32, seconds: u32) -> Result<Load> {
+    let script: PathBuf =
+        std::env::temp_dir().join(format!("fuseline-bench-{}.lua", std::process::id()));
+    std::fs::write(&script, SCRIPT)?;
+    let output = Command::new("wrk")
+        .args([
+            "-t1",
+            &format!("-c{connections}"),
+            &format!("-d{seconds}s"),
+            "-s",
+        ])
+        .arg(&script)
+        .arg(format!("http://{address}/v1/chat/completions"))
+        .output()
+        .await
+        .context("wrk does not start; is the package installed?")?;
+    std::fs::remove_file(&script)?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let line = text
+        .lines()
+        .find_map(|line| line.strip_prefix("result "))
+        .context("wrk printed no result")?;
+    let numbers: Vec<f64> = line
+        .split(' ')
+        .filter_map(|number| number.parse().ok())
+        .collect();
+    let [requests, duration_us, p50_us, p99_us, bad] = numbers[..] else {
+        anyhow::bail!("wrk's result is not understood: {line}");
+    };
+    ensure!(
+        bad == 0.0,
+        "{bad} of {requests} requests to {address} failed"
+    );
+    Ok(Load {
+        requests,
+        per_second: requests / (duration_us / 1e6),
+        p50_us,
+        p99_us,
+    })
+}
+
+/// Opens this many event streams and returns them once each has delivered its first event.
+pub(crate) async fn open_streams(address: &str, count: usize) -> Result<Vec<TcpStream>> {
+    let mut streams = Vec::with_capacity(count);
+    for _ in 0..count {
+        let mut stream = TcpStream::connect(address).await?;
+        stream
+            .write_all(format!("GET /sse HTTP/1.1\r\nhost: {address}\r\n\r\n").as_bytes())
+            .await?;
+        let mut seen = Vec::new();
+        while !seen.windows(5).any(|window| window == b"data:") {
+            ensure!(
+                stream.read_buf(&mut seen).await? > 0,
+                "a stream from {address} ended before its first event"
+            );
+        }
+        streams.push(stream);
+    }
+    Ok(streams)
+}

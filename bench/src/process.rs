@@ -1,0 +1,164 @@
+//! Child processes: started, found, weighed and stopped.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use anyhow::{Context as _, Result};
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+
+/// One server in its own process (nginx: several). Dropping it ends it.
+pub(crate) struct Server {
+    pub(crate) address: String,
+    child: Child,
+    directory: Option<PathBuf>,
+}
+
+impl Server {
+    /// This program as `serve NAME`.
+    pub(crate) async fn own(name: &str, upstream: &str) -> Result<Self> {
+        let mut child = Command::new(std::env::current_exe()?)
+            .args(["serve", name])
+            .env("UPSTREAM", upstream)
+            .stdout(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        let stdout = child.stdout.take().context("the child has no stdout")?;
+        let address = BufReader::new(stdout)
+            .lines()
+            .next_line()
+            .await?
+            .context("the child ended early")?;
+        Ok(Self {
+            address,
+            child,
+            directory: None,
+        })
+    }
+
+    /// nginx with these contents of its `server` block, under a directory of its own.
+    pub(crate) async fn nginx(server: &str, upstream: &str) -> Result<Self> {
+        let port = std::net::TcpListener::bind("127.0.0.1:0")?
+            .local_addr()?
+            .port();
+        let directory = std::env::temp_dir().join(format!("fuseline-bench-nginx-{port}"));
+        fs::create_dir_all(&directory)?;
+        let config = directory.join("nginx.conf");
+        fs::write(&config, nginx_config(port, server, upstream))?;
+        let child = Command::new("nginx")
+            .arg("-p")
+            .arg(&directory)
+            .arg("-c")
+            .arg(&config)
+            .stderr(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .context("nginx does not start; is the package installed?")?;
+        let address = format!("127.0.0.1:{port}");
+        for _ in 0..100 {
+            if tokio::net::TcpStream::connect(&address).await.is_ok() {
+                break;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+        Ok(Self {
+            address,
+            child,
+            directory: Some(directory),
+        })
+    }
+
+    /// Seconds of CPU used so far, user and system, workers included.
+    pub(crate) fn cpu_seconds(&self) -> Result<f64> {
+        let mut ticks = 0;
+        for pid in self.pids() {
+            let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+            let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest);
+            ticks += fields
+                .split(' ')
+                .skip(11)
+                .take(2)
+                .filter_map(|field| field.parse::<u64>().ok())
+                .sum::<u64>();
+        }
+        Ok(ticks as f64 / 100.0)
+    }
+
+    /// Resident memory in bytes, workers included.
+    pub(crate) fn resident(&self) -> Result<u64> {
+        let mut kilobytes = 0;
+        for pid in self.pids() {
+            let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+            let line = status
+                .lines()
+                .find_map(|line| line.strip_prefix("VmRSS:"))
+                .unwrap_or("0 kB");
+            kilobytes += line
+                .trim()
+                .trim_end_matches(" kB")
+                .parse::<u64>()
+                .unwrap_or(0);
+        }
+        Ok(kilobytes * 1024)
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        let Some(pid) = self.child.id() else {
+            return Vec::new();
+        };
+        let children =
+            fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+        std::iter::once(pid)
+            .chain(
+                children
+                    .split_whitespace()
+                    .filter_map(|child| child.parse().ok()),
+            )
+            .collect()
+    }
+
+    /// Ends the process and waits for it, so that the next measurement has the machine to itself.
+    pub(crate) async fn stop(mut self) -> Result<()> {
+        if let Some(directory) = self.directory.take() {
+            // Asked to, the master ends its workers; killed, it would orphan them.
+            Command::new("nginx")
+                .args(["-s", "stop"])
+                .args(paths(&directory))
+                .stderr(Stdio::null())
+                .status()
+                .await?;
+            self.child.wait().await?;
+            fs::remove_dir_all(directory)?;
+        } else {
+            self.child.kill().await?;
+        }
+        Ok(())
+    }
+}
+
+fn paths(directory: &Path) -> [std::ffi::OsString; 4] {
+    [
+        "-p".into(),
+        directory.into(),
+        "-c".into(),
+        directory.join("nginx.conf").into(),
+    ]
+}
+
+fn nginx_config(port: u16, server: &str, upstream: &str) -> String {
+    let upstream = if upstream.is_empty() {
+        String::new()
+    } else {
+        format!("upstream provider {{ server {upstream}; keepalive 256; }}")
+    };
+    format!(
+        "user root; daemon off; worker_processes 2; worker_rlimit_nofile 16384; pid nginx.pid; error_log stderr crit;
+         events {{ worker_connections 8192; }}
+         http {{
+           access_log off; keepalive_requests 100000000; {upstream}
+           client_body_temp_path b; proxy_temp_path p; fastcgi_temp_path f; uwsgi_temp_path u; scgi_temp_path s;
+           server {{ listen 127.0.0.1:{port} backlog=4096; {server} }}
+         }}"
+    )
+}

@@ -1,0 +1,53 @@
+//! The command line: which subcommands there are, and what they share.
+
+mod check;
+mod config;
+mod demo;
+mod mock;
+mod replay;
+mod serve;
+mod source;
+mod timed;
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// A circuit breaker for LLM calls: stops calling a provider that fails, serves from another, and comes back with care.
+#[derive(Debug, Parser)]
+#[command(name = "fuseline", version, propagate_version = true)]
+pub struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Args),
+    Check(check::Args),
+    Config(config::Args),
+    Replay(replay::Args),
+    Mock(mock::Args),
+    Demo(demo::Args),
+}
+
+impl Cli {
+    /// Does what the command line says. 0 is success, 1 a failure that was told on standard error; wrong usage never
+    /// comes here: clap tells it and exits with 2.
+    pub fn run(self) -> ExitCode {
+        let done = match self.command {
+            Command::Serve(args) => args.run(),
+            Command::Check(args) => args.run(),
+            Command::Config(args) => args.run(),
+            Command::Replay(args) => args.run(),
+            Command::Mock(args) => args.run(),
+            Command::Demo(args) => args.run(),
+        };
+        done.unwrap_or_else(|error| {
+            // Whoever closed standard error does not want to know.
+            let _told = writeln!(io::stderr().lock(), "fuseline: {error:#}");
+            ExitCode::FAILURE
+        })
+    }
+}

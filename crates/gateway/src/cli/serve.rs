@@ -1,0 +1,106 @@
+//! `fuseline serve`: runs the gateway until it is told to stop.
+
+use std::io::{self, IsTerminal as _, Write as _};
+use std::process::ExitCode;
+
+use tokio::signal::unix::{SignalKind, signal};
+use tracing::level_filters::LevelFilter;
+use tracing_subscriber::Layer as _;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::SubscriberExt as _;
+use tracing_subscriber::util::SubscriberInitExt as _;
+
+use super::source::Source;
+use crate::Gateway;
+use crate::config::{Config, Severity};
+
+/// Run the gateway
+///
+/// Without a configuration file every provider that Fuseline knows is served under its name, with the caller's own
+/// key: point an OpenAI SDK's base_url at http://127.0.0.1:8080/openai/v1, an Anthropic SDK's at
+/// http://127.0.0.1:8080/anthropic. Logs are JSON lines on standard output. Ctrl-C drains; a second one stops at once.
+#[derive(Debug, clap::Args)]
+pub(super) struct Args {
+    #[command(flatten)]
+    source: Source,
+}
+
+impl Args {
+    pub(super) fn run(self) -> anyhow::Result<ExitCode> {
+        let report = self.source.load();
+        let Some(config) = report.config else {
+            let mut err = io::stderr().lock();
+            for finding in &report.findings {
+                writeln!(err, "{finding}")?;
+            }
+            return Ok(ExitCode::FAILURE);
+        };
+        log_to_stdout(config.log);
+        for note in report
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Note)
+        {
+            tracing::warn!("{note}");
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .enable_all()
+            .build()?;
+        runtime.block_on(serve(config))?;
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+async fn serve(config: Config) -> anyhow::Result<()> {
+    let (mut interrupt, mut terminate) = (
+        signal(SignalKind::interrupt())?,
+        signal(SignalKind::terminate())?,
+    );
+    let pass_through = config.pass_through;
+    let gateway = Gateway::start(config).await?;
+    greet(&gateway, pass_through);
+    let mut stop = async || {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    };
+    stop().await;
+    tokio::select! {
+        () = gateway.shutdown() => {}
+        () = stop() => tracing::warn!("stopped before the drain was over"),
+    }
+    Ok(())
+}
+
+/// Tells a person at a terminal where to point an SDK.
+fn greet(gateway: &Gateway, pass_through: bool) {
+    let mut err = io::stderr().lock();
+    if !err.is_terminal() {
+        return;
+    }
+    let (addr, admin) = (gateway.addr(), gateway.admin_addr());
+    let (openai, anthropic) = if pass_through {
+        ("/openai/v1", "/anthropic")
+    } else {
+        ("/v1", "")
+    };
+    // Whoever closed the terminal does not want to know.
+    let _told = writeln!(
+        err,
+        "OpenAI SDK:    base_url = http://{addr}{openai}\nAnthropic SDK: base_url = http://{addr}{anthropic}\n\
+         breakers:      http://{admin}/breakers"
+    );
+}
+
+/// Our own lines at the level asked for; other libraries' only where they warn, since theirs may quote headers.
+fn log_to_stdout(level: LevelFilter) {
+    let targets = Targets::new()
+        .with_default(level.min(LevelFilter::WARN))
+        .with_target("fuseline", level);
+    let lines = tracing_subscriber::fmt::layer()
+        .json()
+        .flatten_event(true)
+        .with_filter(targets);
+    tracing_subscriber::registry().with(lines).init();
+}

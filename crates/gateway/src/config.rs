@@ -1,0 +1,125 @@
+//! The gateway's configuration: what an operator may write, checked and typed.
+//!
+//! Later wins, key by key: built in < file < environment < flags. Each section's type stands in one file with the
+//! function that reads it; that function is the only list of the section's keys, types and defaults.
+
+mod breaker;
+mod check;
+mod document;
+mod doors;
+mod finding;
+mod later;
+mod limits;
+mod load;
+mod model;
+mod pattern;
+mod provider;
+mod reader;
+mod reference;
+mod route;
+mod secret;
+mod timeouts;
+mod value;
+mod words;
+mod zero;
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use fuseline_core::{Policy, PolicySpec};
+use secrecy::SecretString;
+use tracing::level_filters::LevelFilter;
+
+pub use finding::{Finding, Report, Severity};
+pub use limits::Limits;
+pub use load::{Overrides, Sources};
+pub use model::ModelRule;
+pub use pattern::Pattern;
+pub use provider::{BaseUrl, Credential, Protocol, Provider};
+pub use reference::{Key, keys, template};
+pub use route::{Elsewhere, OnExhausted, OnKind, Route, Strategy, Target};
+pub use timeouts::{TimeoutSpec, Timeouts};
+
+/// Everything that `fuseline serve` runs by. Made by [`Sources::load`]; every part of it has been checked.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// Where callers connect.
+    pub listen: SocketAddr,
+    /// Where operators and scrapers connect.
+    pub admin_listen: SocketAddr,
+    /// What the admin listener asks for as `authorization: Bearer`; always there beyond loopback.
+    pub admin_token: Option<SecretString>,
+    /// The file that keeps breaker states; none = `"off"`.
+    pub state: Option<PathBuf>,
+    /// The Redis by which replicas act as one; its URL may hold a password.
+    pub fleet: Option<SecretString>,
+    /// How much is logged.
+    pub log: LevelFilter,
+    /// Callers must show one of these, as `authorization: Bearer` or `x-api-key`; empty = nobody is asked.
+    pub client_tokens: Vec<SecretString>,
+    /// Sizes, counts and times that bound the process.
+    pub limits: Limits,
+    /// Providers by name.
+    pub providers: BTreeMap<String, Provider>,
+    /// Each provider is served under `/<name>`, with the caller's own key: how the gateway runs without a file.
+    pub pass_through: bool,
+    /// Routes in the order written; [`Config::route`] picks one.
+    pub routes: Vec<Route>,
+    /// Settings by model, in the order written.
+    pub models: Vec<ModelRule>,
+    /// `[timeouts]`.
+    pub timeouts: TimeoutSpec,
+    /// `[breaker]`.
+    pub breaker: PolicySpec,
+}
+
+impl Config {
+    /// The route for a requested model: an exact name beats a glob, a longer literal beats a shorter one.
+    pub fn route(&self, model: &str) -> Option<&Route> {
+        let matching = self
+            .routes
+            .iter()
+            .filter(|route| route.model.matches(model));
+        matching.max_by_key(|route| route.model.rank())
+    }
+
+    /// The breaker settings of one model at one provider: built in < `[breaker]` < the provider's < each matching
+    /// `[[models]]` in the order written. `model` is the name that the provider sees; none for the provider's own
+    /// breaker and its keys'.
+    pub fn policy(&self, provider: &str, model: Option<&str>) -> Policy {
+        let mut spec = self.breaker.clone();
+        if let Some(provider) = self.providers.get(provider) {
+            spec = spec.overlaid(&provider.breaker);
+        }
+        for rule in self.rules_for(model) {
+            spec = spec.overlaid(&rule.breaker);
+        }
+        // Every layer was checked by itself and the core judges each key alone, so their sum is sound.
+        Policy::new(&spec).unwrap_or_default()
+    }
+
+    /// The time limits of one attempt, layered like [`Config::policy`], with the route's on top.
+    pub fn timeouts(&self, provider: &str, model: Option<&str>, route: Option<&Route>) -> Timeouts {
+        let of_provider = self
+            .providers
+            .get(provider)
+            .map(|provider| &provider.timeouts);
+        let of_models = self.rules_for(model).map(|rule| &rule.timeouts);
+        let layers = of_provider
+            .into_iter()
+            .chain(of_models)
+            .chain(route.map(|route| &route.timeouts));
+        layers.fold(
+            Timeouts::default().overlaid(&self.timeouts),
+            |under, over| under.overlaid(over),
+        )
+    }
+
+    fn rules_for<'a>(&'a self, model: Option<&'a str>) -> impl Iterator<Item = &'a ModelRule> {
+        self.models
+            .iter()
+            .filter(move |rule| model.is_some_and(|model| rule.pattern.matches(model)))
+    }
+}

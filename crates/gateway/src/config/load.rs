@@ -1,0 +1,259 @@
+//! Loading: file < environment < flags, then the checks.
+
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use secrecy::SecretString;
+use tracing::level_filters::LevelFilter;
+
+use super::check::Survey;
+use super::document::Document;
+use super::finding::{Finding, Report, Severity};
+use super::limits::Limits;
+use super::model::ModelRule;
+use super::provider::Provider;
+use super::reader::{Choices, Section};
+use super::reference::Row;
+use super::route::Route;
+use super::secret::Secrets;
+use super::timeouts::TimeoutSpec;
+use super::{Config, breaker, doors, zero};
+
+/// Longest configuration file.
+const MAX_FILE: u64 = 4 << 20;
+
+const LEVELS: &Choices<LevelFilter> = &[
+    ("off", LevelFilter::OFF),
+    ("error", LevelFilter::ERROR),
+    ("warn", LevelFilter::WARN),
+    ("info", LevelFilter::INFO),
+    ("debug", LevelFilter::DEBUG),
+    ("trace", LevelFilter::TRACE),
+];
+
+/// What flags and the environment say; each stands above the file's key of the same name.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub struct Overrides {
+    /// Where callers connect [default: 127.0.0.1:8080]
+    #[arg(long, env = "FUSELINE_LISTEN", value_name = "ADDRESS")]
+    pub listen: Option<SocketAddr>,
+    /// Where operators and scrapers connect [default: 127.0.0.1:8081]
+    #[arg(long, env = "FUSELINE_ADMIN_LISTEN", value_name = "ADDRESS")]
+    pub admin_listen: Option<SocketAddr>,
+    /// The file that keeps breaker states, or "off" [default: fuseline.db]
+    #[arg(long, env = "FUSELINE_STATE", value_name = "FILE")]
+    pub state: Option<String>,
+    /// The Redis by which replicas act as one
+    #[arg(
+        long,
+        env = "FUSELINE_FLEET",
+        value_name = "URL",
+        hide_env_values = true
+    )]
+    pub fleet: Option<SecretString>,
+    /// How much is logged: off, error, warn, info, debug or trace [default: info]
+    #[arg(long, env = "FUSELINE_LOG", value_name = "LEVEL")]
+    pub log: Option<LevelFilter>,
+}
+
+/// Where a configuration comes from.
+#[derive(Clone, Copy)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "plain data that callers write out"
+)]
+pub struct Sources<'a> {
+    /// The file; none runs without one.
+    pub file: Option<&'a Path>,
+    /// What stands above the file.
+    pub overrides: &'a Overrides,
+    /// A variable of the environment, for secrets.
+    pub env: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl std::fmt::Debug for Sources<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sources")
+            .field("file", &self.file)
+            .field("overrides", self.overrides)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Sources<'_> {
+    /// Reads and checks everything; tells every mistake at once.
+    pub fn load(self) -> Report {
+        let Some(path) = self.file else {
+            return self.load_text(None, Path::new(""), "");
+        };
+        let name = path.display().to_string();
+        match read_bounded(path, MAX_FILE) {
+            Ok(text) => self.load_text(
+                Some(&name),
+                path.parent().unwrap_or_else(|| Path::new("")),
+                &text,
+            ),
+            Err(why) => {
+                let finding = Finding {
+                    severity: Severity::Mistake,
+                    file: Some(name),
+                    line: None,
+                    key: None,
+                    value: None,
+                    problem: format!("cannot be read: {why}"),
+                    remedy: Some("give the path of a readable file with --config".to_owned()),
+                };
+                Report {
+                    findings: vec![finding],
+                    config: None,
+                }
+            }
+        }
+    }
+
+    pub(crate) fn load_text(self, name: Option<&str>, folder: &Path, text: &str) -> Report {
+        let (mut document, root) = Document::parse(
+            name,
+            text,
+            Secrets {
+                folder,
+                env: self.env,
+            },
+        );
+        let mut survey = Survey::default();
+        let mut config = Section::root(&mut document, &root, |section| {
+            Config::read(section, &mut survey)
+        });
+        config.override_with(self.overrides, &mut document);
+        if document.is_whole() {
+            survey.check(&mut document);
+            doors::check(&config, &survey, self.overrides, &mut document);
+            doors::fleet(&config, &mut document);
+        }
+        let findings = document.into_findings();
+        let sound = !findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Mistake);
+        Report {
+            findings,
+            config: sound.then_some(config),
+        }
+    }
+}
+
+impl Config {
+    fn read(section: &mut Section<'_, '_>, survey: &mut Survey) -> Self {
+        let listen = SocketAddr::from(([127, 0, 0, 1], 8080));
+        let admin = SocketAddr::from(([127, 0, 0, 1], 8081));
+        let mut config = Self {
+            listen: section.get("listen", listen, "where callers connect"),
+            admin_listen: section.get(
+                "admin_listen",
+                admin,
+                "where operators and scrapers connect",
+            ),
+            admin_token: section.secret(
+                "admin_token",
+                "what the admin listener asks for; needed beyond loopback",
+            ),
+            state: section
+                .opt(
+                    "state",
+                    Some("fuseline.db".to_owned()),
+                    "the file that keeps breaker states, or \"off\"",
+                )
+                .map_or_else(
+                    || state_file("fuseline.db"),
+                    |state: String| state_file(&state),
+                ),
+            fleet: section.secret(
+                "fleet",
+                "the Redis by which replicas act as one: redis://host:port",
+            ),
+            log: section
+                .choice("log", LEVELS, Some("info"), "how much is logged")
+                .unwrap_or(LevelFilter::INFO),
+            client_tokens: section.secrets(
+                "client_tokens",
+                "callers must show one of these; needed beyond loopback",
+            ),
+            limits: Limits::read(section),
+            timeouts: section.table("timeouts", TimeoutSpec::read),
+            breaker: section.table("breaker", breaker::read),
+            pass_through: false,
+            providers: section.named("providers", |name, section| {
+                Provider::read(name, section, survey)
+            }),
+            routes: section.list("routes", |section| Route::read(section, survey)),
+            models: section.list("models", ModelRule::read),
+        };
+        survey.allow_anonymous = section.get(
+            "allow_anonymous",
+            false,
+            "let anybody call, beyond loopback too",
+        );
+        if section.is_listing() {
+            return config;
+        }
+        if !section.has("providers") && !section.has("routes") {
+            config.pass_through = true;
+            config.providers = zero::providers();
+        } else if !section.has("routes") {
+            let remedy = "write [[routes]] with model = \"*\" and targets; without providers and routes, known ones are passed through";
+            section.document.mistake("routes", "is missing", remedy);
+        }
+        config
+    }
+
+    fn override_with(&mut self, over: &Overrides, document: &mut Document<'_>) {
+        self.listen = over.listen.unwrap_or(self.listen);
+        self.admin_listen = over.admin_listen.unwrap_or(self.admin_listen);
+        self.log = over.log.unwrap_or(self.log);
+        if let Some(state) = &over.state {
+            document.note_if_later("--state", "state", &format!("{state:?}"));
+            self.state = state_file(state);
+        }
+        if let Some(fleet) = &over.fleet {
+            document.note_if_later("--fleet", "fleet", "");
+            self.fleet = Some(fleet.clone());
+        }
+    }
+}
+
+/// Every key there is, in the order of the sections.
+pub(super) fn rows() -> Vec<Row> {
+    let (mut document, root) = Document::parse(
+        None,
+        "",
+        Secrets {
+            folder: Path::new(""),
+            env: &|_| None,
+        },
+    );
+    document.reference = Some(Vec::new());
+    Section::root(&mut document, &root, |section| {
+        Config::read(section, &mut Survey::default())
+    });
+    document.reference.unwrap_or_default()
+}
+
+fn state_file(text: &str) -> Option<PathBuf> {
+    (text != "off").then(|| text.into())
+}
+
+/// The text of a file of at most so many bytes.
+pub(super) fn read_bounded(path: &Path, limit: u64) -> io::Result<String> {
+    let mut text = String::new();
+    let read = File::open(path)?
+        .take(limit + 1)
+        .read_to_string(&mut text)?;
+    if u64::try_from(read).is_ok_and(|read| read > limit) {
+        return Err(io::Error::new(
+            io::ErrorKind::FileTooLarge,
+            format!("longer than {limit} bytes"),
+        ));
+    }
+    Ok(text)
+}

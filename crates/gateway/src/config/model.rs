@@ -1,0 +1,31 @@
+//! `[[models]]`: settings for the models that a pattern matches.
+
+use fuseline_core::PolicySpec;
+
+use super::reader::Section;
+use super::{Pattern, TimeoutSpec, breaker};
+
+/// One `[[models]]` table.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ModelRule {
+    /// `match`: compared with the model name that the provider sees.
+    pub pattern: Pattern,
+    /// Time limits for these models.
+    pub timeouts: TimeoutSpec,
+    /// Breaker settings for these models.
+    pub breaker: PolicySpec,
+}
+
+impl ModelRule {
+    pub(super) fn read(section: &mut Section<'_, '_>) -> Option<Self> {
+        let pattern = section.need("match", "a model name as the provider sees it, or a glob");
+        let timeouts = section.table("timeouts", TimeoutSpec::read);
+        let breaker = section.table("breaker", breaker::read);
+        Some(Self {
+            pattern: pattern?,
+            timeouts,
+            breaker,
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! `[[routes]]`: which targets serve a model, in which order, and what happens when one fails.
+
+mod read;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fuseline_core::Kind;
+
+use super::{Pattern, TimeoutSpec};
+
+/// One route.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Route {
+    /// The models it serves.
+    pub model: Pattern,
+    /// Who serves them, at least one, all of one protocol.
+    pub targets: Vec<Target>,
+    /// In which order they are tried.
+    pub strategy: Strategy,
+    /// How long a call may take until its answer is committed.
+    pub budget: Duration,
+    /// Further attempts at the same target.
+    pub retries: u32,
+    /// Attempts in all.
+    pub max_attempts: u32,
+    /// The longest wait within a call on a provider's word.
+    pub max_wait: Duration,
+    /// How long after its first content a stream is kept back.
+    pub hold_back: Duration,
+    /// What is left to do when every target is out, in order.
+    pub on_exhausted: Vec<OnExhausted>,
+    /// What to do after a failure of some kind, instead of the usual.
+    pub on: BTreeMap<Kind, OnKind>,
+    /// Time limits for this route.
+    pub timeouts: TimeoutSpec,
+}
+
+/// A provider, and the model to ask it for.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Target {
+    /// A name in `providers`.
+    pub provider: String,
+    /// The model to ask for; none = the one that the caller named.
+    pub model: Option<String>,
+    /// US dollars per million tokens, for `strategy = "cheapest"`.
+    pub price: Option<f64>,
+    /// Share of the calls, for `strategy = "weighted"`.
+    pub weight: Option<u32>,
+}
+
+/// In which order targets are tried.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Strategy {
+    /// As written.
+    #[default]
+    Priority,
+    /// By price.
+    Cheapest,
+    /// By the time to the first token seen lately.
+    Fastest,
+    /// By weight, at random.
+    Weighted,
+}
+
+/// Where a call may go when its route's own targets do not serve it.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum Elsewhere {
+    /// To one more target.
+    Target(Target),
+    /// To the route whose `model` is written so.
+    Route(String),
+}
+
+/// One step of `on_exhausted`.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum OnExhausted {
+    /// The last good answer to the same request.
+    Cache,
+    /// Wait for the soonest recovery.
+    Wait,
+    /// Store the request and send it when the circuit closes.
+    Queue,
+    /// Another target or route.
+    Elsewhere(Elsewhere),
+}
+
+/// What to do after a failure of one kind.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum OnKind {
+    /// The next target.
+    Next,
+    /// Return the answer as it came.
+    Return,
+    /// Another target or route.
+    Elsewhere(Elsewhere),
+}

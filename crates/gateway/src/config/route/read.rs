@@ -1,0 +1,253 @@
+//! Reads `[[routes]]`. Names are kept for the checks across routes.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use fuseline_core::Kind;
+use toml::Spanned;
+use toml::de::DeValue;
+
+use super::{Elsewhere, OnExhausted, OnKind, Route, Strategy, Target};
+use crate::config::check::{Outline, Survey};
+use crate::config::reader::{Choices, Section};
+use crate::config::value::type_of;
+use crate::config::{Pattern, TimeoutSpec};
+
+const STRATEGIES: &Choices<Strategy> = &[
+    ("priority", Strategy::Priority),
+    ("cheapest", Strategy::Cheapest),
+    ("fastest", Strategy::Fastest),
+    ("weighted", Strategy::Weighted),
+];
+
+const ELSEWHERE: &str = "a provider's name, \"provider/model\", a table such as { provider = \"spare\" }, or another route's model";
+
+impl Route {
+    pub(in crate::config) fn read(
+        section: &mut Section<'_, '_>,
+        survey: &mut Survey,
+    ) -> Option<Self> {
+        let secs = Duration::from_secs;
+        let mut outline = Outline::new(section.own_path());
+        let model: Option<Pattern> =
+            section.need("model", "the models it serves: a name, or a glob");
+        outline.model = model.as_ref().map(|model| model.as_str().to_owned());
+        let targets = targets(section, survey, &mut outline);
+        let strategy = section.choice(
+            "strategy",
+            STRATEGIES,
+            Some("priority"),
+            "in which order targets are tried",
+        );
+        let budget = section.get(
+            "budget",
+            secs(120),
+            "how long a call may take until its answer is committed",
+        );
+        section.ensure_positive(budget, "budget");
+        let retries = section.get(
+            "retries",
+            1,
+            "further attempts at the same target, up to 20",
+        );
+        section.ensure(retries <= 20, "retries", "is out of range", "write 0 to 20");
+        let max_attempts = section.get("max_attempts", 6, "attempts in all, up to 100");
+        section.ensure(
+            (1..=100).contains(&max_attempts),
+            "max_attempts",
+            "is out of range",
+            "write 1 to 100",
+        );
+        let route = Self {
+            targets,
+            strategy: strategy.unwrap_or_default(),
+            budget,
+            retries,
+            max_attempts,
+            max_wait: section.get(
+                "max_wait",
+                secs(30),
+                "longest wait within a call on a provider's word",
+            ),
+            hold_back: section.get(
+                "hold_back",
+                secs(0),
+                "how long after its first content a stream is kept back",
+            ),
+            on_exhausted: on_exhausted(section, survey, &mut outline),
+            on: section.table("on", |on| on_kinds(on, survey, &mut outline)),
+            timeouts: section.table("timeouts", TimeoutSpec::read),
+            model: model?,
+        };
+        survey.routes.push(outline);
+        Some(route)
+    }
+}
+
+fn targets(section: &mut Section<'_, '_>, survey: &Survey, outline: &mut Outline) -> Vec<Target> {
+    let path = section.path("targets");
+    let before = section.document.findings_so_far();
+    let targets = section.list("targets", |target| Target::read(target, survey, outline));
+    if targets.is_empty() && section.document.findings_so_far() == before {
+        let problem = if section.has("targets") {
+            "is empty"
+        } else {
+            "is missing"
+        };
+        section.document.mistake(
+            &path,
+            problem,
+            "write at least one target: [{ provider = \"name\" }]",
+        );
+    }
+    targets
+}
+
+impl Target {
+    fn read(section: &mut Section<'_, '_>, survey: &Survey, outline: &mut Outline) -> Option<Self> {
+        let provider: Option<String> = section.need("provider", "a name in providers");
+        let model = section.opt(
+            "model",
+            None,
+            "the model to ask it for; else the one that the caller named",
+        );
+        let price = section.opt(
+            "price",
+            None,
+            "US dollars per million tokens, for strategy = \"cheapest\"",
+        );
+        let price_fits = price.is_none_or(|price: f64| price.is_finite() && price >= 0.0);
+        section.ensure(price_fits, "price", "is out of range", "write 0 or more");
+        let weight = section.opt(
+            "weight",
+            None,
+            "share of the calls, for strategy = \"weighted\"",
+        );
+        let weight_fits = weight.is_none_or(|weight| (1..=1_000_000).contains(&weight));
+        section.ensure(
+            weight_fits,
+            "weight",
+            "is out of range",
+            "write 1 to 1000000",
+        );
+        let provider = provider?;
+        let key = section.path("provider");
+        if let Some(remedy) = survey.unknown_provider(&provider) {
+            section.document.mistake(&key, "no such provider", remedy);
+            return None;
+        }
+        let target = Self {
+            provider,
+            model,
+            price,
+            weight,
+        };
+        outline.targets.push((key, target.clone()));
+        Some(target)
+    }
+}
+
+fn on_exhausted(
+    section: &mut Section<'_, '_>,
+    survey: &Survey,
+    outline: &mut Outline,
+) -> Vec<OnExhausted> {
+    let form = "a list of \"cache\", \"wait\", \"queue\", targets and routes";
+    let doc = "what is left to do when every target is out, in order";
+    let Some(value) = section.raw("on_exhausted", form, doc) else {
+        return Vec::new();
+    };
+    let path = section.path("on_exhausted");
+    let Some(steps) = value.get_ref().as_array() else {
+        section
+            .document
+            .mistake(&path, type_of(value.get_ref()), format!("write {form}"));
+        return Vec::new();
+    };
+    let mut found = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        found.extend(match step.get_ref().as_str() {
+            Some("cache") => Some(OnExhausted::Cache),
+            Some("wait") => Some(OnExhausted::Wait),
+            Some("queue") => Some(OnExhausted::Queue),
+            _ => elsewhere(section, format!("{path}[{at}]"), step, survey, outline)
+                .map(OnExhausted::Elsewhere),
+        });
+    }
+    found
+}
+
+fn on_kinds(
+    section: &mut Section<'_, '_>,
+    survey: &Survey,
+    outline: &mut Outline,
+) -> BTreeMap<Kind, OnKind> {
+    let mut found = BTreeMap::new();
+    let mut named = Outline::new(section.own_path());
+    for kind in Kind::ALL {
+        let doc = "after such a failure, instead of the usual";
+        let Some(value) = section.raw(
+            kind.as_str(),
+            "\"next\", \"return\", a target or a route",
+            doc,
+        ) else {
+            continue;
+        };
+        let step = match value.get_ref().as_str() {
+            Some("next") => Some(OnKind::Next),
+            Some("return") => Some(OnKind::Return),
+            _ => elsewhere(
+                section,
+                section.path(kind.as_str()),
+                value,
+                survey,
+                &mut named,
+            )
+            .map(OnKind::Elsewhere),
+        };
+        found.extend(step.map(|step| (kind, step)));
+    }
+    outline.detours = named.targets;
+    outline.links.extend(named.links);
+    found
+}
+
+/// A text or table that names a target, or a text that names a route by its model. A provider's name is taken
+/// first; whether a route of that name exists is seen when all are read.
+fn elsewhere<'t>(
+    section: &mut Section<'_, 't>,
+    path: String,
+    value: &Spanned<DeValue<'t>>,
+    survey: &Survey,
+    outline: &mut Outline,
+) -> Option<Elsewhere> {
+    match value.get_ref() {
+        DeValue::Table(table) => section
+            .inline(path, table, |target| Target::read(target, survey, outline))
+            .map(Elsewhere::Target),
+        DeValue::String(text) => {
+            let (provider, model) = match text.split_once('/') {
+                Some((provider, model)) => (provider, Some(model.to_owned())),
+                None => (text.as_ref(), None),
+            };
+            if survey.unknown_provider(provider).is_some() {
+                outline.links.push((path, text.to_string()));
+                return Some(Elsewhere::Route(text.to_string()));
+            }
+            let target = Target {
+                provider: provider.to_owned(),
+                model,
+                price: None,
+                weight: None,
+            };
+            outline.targets.push((path, target.clone()));
+            Some(Elsewhere::Target(target))
+        }
+        other => {
+            section
+                .document
+                .mistake(&path, type_of(other), format!("write {ELSEWHERE}"));
+            None
+        }
+    }
+}

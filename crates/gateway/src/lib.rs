@@ -1,0 +1,12 @@
+//! The circuit breaker for LLM calls, as a drop-in gateway.
+
+mod admin;
+pub mod cli;
+pub mod config;
+mod proxy;
+mod server;
+mod shutdown;
+mod token;
+
+pub use proxy::BuildError;
+pub use server::{Gateway, StartError};

@@ -1,0 +1,157 @@
+//! The way of a call through the gateway.
+//!
+//! ```text
+//! caller ─► ingress ─► course: plan ─► attempt ─► upstream ─┐
+//!              │           ▲              verdict ◄──────────┤
+//!              ▼           └── next step ◄───┘               ▼
+//!           refusal ─────────────► respond ◄──────── answer, as it comes
+//! ```
+
+mod address;
+mod client;
+mod context;
+mod course;
+mod guard;
+mod headers;
+mod ingress;
+mod own;
+mod refusal;
+mod respond;
+mod stream;
+mod upstream;
+mod way;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use fuseline_core::Registry;
+use fuseline_llm::{Limits, Operation};
+use http::{Request, Response};
+use hyper::body::Incoming;
+
+use crate::config::{Config, Route};
+use client::Clients;
+use context::Context;
+use course::Course;
+use guard::Guards;
+use ingress::{Answered, Call, Lane};
+use respond::Body;
+use upstream::Upstream;
+
+/// Everything that calls share.
+pub(crate) struct Proxy {
+    config: Config,
+    upstreams: BTreeMap<String, Upstream>,
+    guards: Guards,
+    clients: Clients,
+    salt: [u8; 16],
+    seeds: AtomicU64,
+}
+
+/// Why a configuration cannot be carried out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A key holds what no header may hold.
+    #[error(
+        "providers.{provider}.api_key[{at}]: holds a character that no HTTP header can carry, such as a line break; write the key alone"
+    )]
+    Key {
+        /// The provider.
+        provider: String,
+        /// Which of its keys.
+        at: usize,
+    },
+    /// TLS cannot be set up.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] rustls::Error),
+    /// The system gives no random numbers.
+    #[error("the system gives no random numbers")]
+    Random,
+}
+
+/// Answers one request.
+pub(crate) async fn handle(proxy: Arc<Proxy>, request: Request<Incoming>) -> Response<Body> {
+    let mut context = Context::begin(proxy.registry());
+    let call = match ingress::read(&proxy.config, request).await {
+        Ok(call) => call,
+        Err(Answered::Here(answer)) => return respond::dressed(*answer, context),
+        Err(Answered::Refused(refusal, protocol)) => {
+            return respond::refused(refusal, protocol, context);
+        }
+    };
+    let ending = Course::new(&proxy, &call, &mut context).run().await;
+    respond::respond(ending, call.facts.protocol(), context)
+}
+
+impl Proxy {
+    pub(crate) fn new(config: Config) -> Result<Self, BuildError> {
+        let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+        let (mut salt, mut seed) = ([0; 16], [0; 8]);
+        crypto
+            .secure_random
+            .fill(&mut salt)
+            .map_err(|_| BuildError::Random)?;
+        crypto
+            .secure_random
+            .fill(&mut seed)
+            .map_err(|_| BuildError::Random)?;
+        let seed = u64::from_ne_bytes(seed);
+        let upstreams = config
+            .providers
+            .iter()
+            .map(|(name, provider)| Ok((name.clone(), Upstream::new(name, provider)?)));
+        Ok(Self {
+            upstreams: upstreams.collect::<Result<_, BuildError>>()?,
+            guards: Guards::new(&config, seed),
+            clients: Clients::new(crypto)?,
+            config,
+            salt,
+            seeds: AtomicU64::new(seed),
+        })
+    }
+
+    /// The breakers.
+    pub(crate) fn registry(&self) -> &Registry {
+        self.guards.registry()
+    }
+
+    fn route(&self, call: &Call) -> Option<&Route> {
+        match call.lane {
+            Lane::Route(index) => self.config.routes.get(index),
+            Lane::Provider(_) => None,
+        }
+    }
+
+    /// What a call may spend. What is no create call, or too long to be kept, is sent once.
+    fn limits(&self, call: &Call) -> Limits {
+        let mut limits = Limits::default();
+        if let Some(route) = self.route(call) {
+            limits.budget = route.budget;
+            limits.retries = route.retries;
+            limits.max_attempts = route.max_attempts;
+            limits.max_wait = route.max_wait;
+        }
+        if call.facts.operation() == Operation::Other {
+            limits.budget = Duration::MAX;
+            limits.max_attempts = 1;
+        }
+        if !self.may_repeat(call) {
+            limits.max_attempts = 1;
+        }
+        limits
+    }
+
+    /// Whether the request is short enough to be kept for another attempt.
+    fn may_repeat(&self, call: &Call) -> bool {
+        call.body.len() as u64 <= self.config.limits.replay_limit
+    }
+
+    /// A new one for each call, so that retries do not line up.
+    fn seed(&self) -> u64 {
+        self.seeds
+            .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,225 @@
+//! The HTTP client: one pool for each connect timeout, TLS included in the time.
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::io;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use fuseline_llm::Fault;
+use http::{Response, Uri};
+use http_body_util::Full;
+use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::{Client, Error as ClientError};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::crypto::CryptoProvider;
+use tower_service::Service;
+
+/// A client for requests whose body is at hand.
+pub(crate) type Pool = Client<Timed, Full<Bytes>>;
+
+/// The pools, by connect timeout; as many as the configuration has different ones.
+pub(crate) struct Clients {
+    connector: HttpsConnector<HttpConnector>,
+    pools: Mutex<BTreeMap<Duration, Pool>>,
+}
+
+const IDLE_CONNECTION: Duration = Duration::from_secs(30);
+
+impl Clients {
+    pub(crate) fn new(crypto: Arc<CryptoProvider>) -> Result<Self, rustls::Error> {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        let tls = HttpsConnectorBuilder::new().with_provider_and_webpki_roots(crypto)?;
+        let connector = tls
+            .https_or_http()
+            .enable_all_versions()
+            .wrap_connector(tcp);
+        Ok(Self {
+            connector,
+            pools: Mutex::default(),
+        })
+    }
+
+    /// The pool whose connections must stand within `limit`.
+    pub(crate) fn with_connect_timeout(&self, limit: Duration) -> Pool {
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let pool = pools.entry(limit).or_insert_with(|| {
+            let mut builder = Client::builder(TokioExecutor::new());
+            builder
+                .timer(TokioTimer::new())
+                .pool_timer(TokioTimer::new())
+                .pool_idle_timeout(IDLE_CONNECTION);
+            builder.build(Timed {
+                inner: self.connector.clone(),
+                limit,
+            })
+        });
+        pool.clone()
+    }
+}
+
+/// A connector that gives up: name, socket and TLS together get `limit`.
+#[derive(Clone)]
+pub(crate) struct Timed {
+    inner: HttpsConnector<HttpConnector>,
+    limit: Duration,
+}
+
+type Inner = <HttpsConnector<HttpConnector> as Service<Uri>>::Response;
+type BoxError = Box<dyn Error + Send + Sync>;
+
+impl Service<Uri> for Timed {
+    type Response = Tracked;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Tracked, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, uri: Uri) -> Self::Future {
+        let connecting = self.inner.call(uri);
+        let limit = self.limit;
+        Box::pin(async move {
+            let inner = tokio::time::timeout(limit, connecting).await??;
+            Ok(Tracked {
+                inner,
+                proven: Proven::default(),
+            })
+        })
+    }
+}
+
+/// Whether a connection has brought an answer before. One that breaks without a byte then was idle for too long; on a
+/// fresh one the provider itself hung up.
+#[derive(Clone, Default)]
+pub(crate) struct Proven(Arc<AtomicBool>);
+
+impl Proven {
+    /// Notes that the connection behind this answer works.
+    pub(crate) fn note<B>(response: &Response<B>) {
+        if let Some(proven) = response.extensions().get::<Self>() {
+            proven.0.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn before(error: &ClientError) -> bool {
+        let mut extras = http::Extensions::new();
+        if let Some(connected) = error.connect_info() {
+            connected.get_extras(&mut extras);
+        }
+        extras
+            .get::<Self>()
+            .is_some_and(|proven| proven.0.load(Ordering::Relaxed))
+    }
+}
+
+/// A connection that carries its [`Proven`] mark.
+pub(crate) struct Tracked {
+    inner: Inner,
+    proven: Proven,
+}
+
+impl Connection for Tracked {
+    fn connected(&self) -> Connected {
+        self.inner.connected().extra(self.proven.clone())
+    }
+}
+
+impl Read for Tracked {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: ReadBufCursor<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(context, buffer)
+    }
+}
+
+impl Write for Tracked {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.inner.is_write_vectored()
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write_vectored(context, slices)
+    }
+}
+
+/// What an error before the head means.
+pub(crate) fn fault(error: &ClientError) -> Fault {
+    if !error.is_connect() {
+        return match reset_before_processing(error) {
+            true => Fault::NotProcessed,
+            false if Proven::before(error) => Fault::Stale,
+            false => Fault::Reset,
+        };
+    }
+    let mut found = Fault::Refused;
+    for cause in causes(error) {
+        if cause.is::<tokio::time::error::Elapsed>() {
+            return Fault::ConnectTimeout;
+        }
+        if cause.is::<rustls::Error>() {
+            return Fault::Tls;
+        }
+        // hyper-util names the step that failed only in words.
+        if cause.to_string().starts_with("dns error") {
+            found = Fault::Dns;
+        }
+    }
+    found
+}
+
+/// Whether the peer said of an HTTP/2 stream that it did not begin with it.
+fn reset_before_processing(error: &ClientError) -> bool {
+    causes(error)
+        .filter_map(|cause| cause.downcast_ref::<h2::Error>())
+        .any(|cause| {
+            cause.reason() == Some(h2::Reason::REFUSED_STREAM)
+                || (cause.is_go_away()
+                    && cause.is_remote()
+                    && cause.reason() == Some(h2::Reason::NO_ERROR))
+        })
+}
+
+/// The chain of causes, outermost first. An I/O error hides the one it wraps from its own chain.
+fn causes<'e>(error: &'e (dyn Error + 'static)) -> impl Iterator<Item = &'e (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |&error| {
+        match error
+            .downcast_ref::<io::Error>()
+            .and_then(io::Error::get_ref)
+        {
+            Some(wrapped) => Some(wrapped as &(dyn Error + 'static)),
+            None => error.source(),
+        }
+    })
+}

@@ -1,0 +1,204 @@
+//! `Context`: what is known of one call while it runs, for its answer's headers and its line in the log.
+
+use std::collections::hash_map::RandomState;
+use std::fmt::{Display, Write as _};
+use std::hash::BuildHasher as _;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use fuseline_core::{Clock, Kind, Registry, Tick};
+use fuseline_llm::Target;
+use http::StatusCode;
+use http::header::{HeaderMap, HeaderName, HeaderValue};
+
+use super::guard::state_of;
+
+/// Longer explanations are cut: a header is no place for a story.
+const MAX_WHY: usize = 512;
+
+/// One call's own record.
+pub(crate) struct Context {
+    id: String,
+    registry: Registry,
+    began: Tick,
+    attempts: u32,
+    target: Option<Target>,
+    answerer: Answerer,
+    /// What went wrong last; while something is still going on, that the caller left before its end.
+    kind: Option<Kind>,
+    status: Option<StatusCode>,
+    why: String,
+}
+
+/// Who answers, seen from the route.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answerer {
+    First,
+    Fallback,
+}
+
+impl Context {
+    pub(crate) fn begin(registry: &Registry) -> Self {
+        Self {
+            id: new_id(),
+            began: registry.now(),
+            registry: registry.clone(),
+            attempts: 0,
+            target: None,
+            answerer: Answerer::First,
+            kind: Some(Kind::Cancelled),
+            status: None,
+            why: String::new(),
+        }
+    }
+
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn clock(&self) -> &Clock {
+        self.registry.clock()
+    }
+
+    pub(crate) fn now(&self) -> Tick {
+        self.registry.now()
+    }
+
+    /// An attempt begins.
+    pub(crate) fn attempt(&mut self) {
+        self.attempts += 1;
+        self.kind = Some(Kind::Cancelled);
+    }
+
+    /// Who answers, as far as is known.
+    pub(crate) fn answered(&mut self, target: &Target, answerer: Answerer) {
+        self.target = Some(target.clone());
+        self.answerer = answerer;
+    }
+
+    /// Nobody was asked; this target would have been the first.
+    pub(crate) fn refused(&mut self, first: &Target) {
+        self.target = Some(first.clone());
+    }
+
+    /// What came of the call so far; none is a success.
+    pub(crate) fn ended(&mut self, kind: Option<Kind>) {
+        self.kind = kind;
+    }
+
+    /// One more reason for what happened, in order.
+    pub(crate) fn because(&mut self, reason: impl Display) {
+        if self.why.len() < MAX_WHY {
+            let separator = if self.why.is_empty() { "" } else { "; " };
+            let _ = write!(self.why, "{separator}{reason}");
+        }
+    }
+
+    /// Why the call ended as it did.
+    pub(crate) fn why(&self) -> &str {
+        &self.why
+    }
+
+    /// Adds our headers and takes nothing away.
+    pub(crate) fn dress(&self, headers: &mut HeaderMap) {
+        let mut add = |name, value: &str| {
+            headers.insert(HeaderName::from_static(name), header_text(value));
+        };
+        add("x-fuseline-request-id", &self.id);
+        add("x-fuseline-attempts", &self.attempts.to_string());
+        add(
+            "x-fuseline-fallback",
+            if self.answerer == Answerer::Fallback {
+                "true"
+            } else {
+                "false"
+            },
+        );
+        add("x-fuseline-target", &self.target_name());
+        add("x-fuseline-breaker", self.breaker_state());
+        add(
+            "x-fuseline-why",
+            if self.why.is_empty() {
+                "answered at first try"
+            } else {
+                &self.why
+            },
+        );
+    }
+
+    fn target_name(&self) -> String {
+        let name = |target: &Target| format!("{}/{}", target.provider(), target.model());
+        self.target.as_ref().map_or_else(|| "none".to_owned(), name)
+    }
+
+    /// The worst state among the target's breakers.
+    fn breaker_state(&self) -> &'static str {
+        self.target
+            .as_ref()
+            .map_or("none", |target| state_of(&self.registry, target).as_str())
+    }
+
+    /// The caller gets this status.
+    pub(crate) fn answer(&mut self, status: StatusCode) {
+        self.status = Some(status);
+    }
+}
+
+/// The call is over, whichever way: one line for the log.
+impl Drop for Context {
+    fn drop(&mut self) {
+        let took_ms = u64::try_from(self.now().since(self.began).as_millis()).unwrap_or(u64::MAX);
+        let status = self.status.map(|status| status.as_u16());
+        if self.attempts == 0 && status.is_some_and(|status| status < 400) {
+            return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
+        }
+        tracing::info!(
+            request_id = self.id,
+            status,
+            target = self.target_name(),
+            breaker_state = self.breaker_state(),
+            attempts = self.attempts,
+            kind = self.kind.map(Kind::as_str),
+            took_ms,
+            why = self.why,
+            "call"
+        );
+    }
+}
+
+/// Unique in this process, and most likely beyond it.
+fn new_id() -> String {
+    static PROCESS: LazyLock<u64> =
+        LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    format!(
+        "fl-{:016x}-{:x}",
+        *PROCESS,
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    )
+}
+
+/// Text that any HTTP client can read.
+fn header_text(text: &str) -> HeaderValue {
+    let readable = |sign: char| {
+        if (' '..='~').contains(&sign) {
+            sign
+        } else {
+            '?'
+        }
+    };
+    let text: String = text.chars().take(MAX_WHY).map(readable).collect();
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("unreadable"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_differ_and_header_text_is_plain() {
+        assert_ne!(new_id(), new_id());
+        assert_eq!(header_text("a\nb\u{e9}"), "a?b?");
+        assert_eq!(header_text(&"x".repeat(5_000)).len(), MAX_WHY);
+    }
+}

@@ -1,0 +1,303 @@
+//! `Course`: one call's attempts, one after the other, as its plan has them.
+
+use std::time::Duration;
+
+use fuseline_core::{Count, Policy, Scope, Tick};
+use fuseline_llm::{Admission, Attempt, Plan, Reason, Shape, Step, Target, Terms, Verdict};
+use hyper::body::Incoming;
+
+use super::Proxy;
+use super::context::Context;
+use super::ingress::Call;
+use super::refusal::{Cause, Refusal};
+use super::upstream::{Answer, Came, Driven, exchange};
+use super::way::Way;
+use crate::config::Timeouts;
+
+/// How a call ended.
+pub(crate) enum Ending {
+    /// The caller gets this as it comes; the attempt goes on with it.
+    Opened(Answer<Incoming>, Box<Driven>, Duration),
+    /// The caller gets this.
+    Answered(Answer<Option<Incoming>>, Repeating),
+    /// The caller gets an answer of ours.
+    Refused(Refusal),
+}
+
+/// Whether it is of use to ask again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Repeating {
+    /// The answer says itself what it is.
+    Unsaid,
+    /// It was repeated until nothing was left.
+    Useless,
+}
+
+/// One call on its way.
+pub(crate) struct Course<'c> {
+    proxy: &'c Proxy,
+    call: &'c Call,
+    context: &'c mut Context,
+    ways: Vec<Way<'c>>,
+    plan: Plan,
+    /// The last whole answer, and the index of the way by which it came.
+    kept: Option<(usize, Answer<Option<Incoming>>)>,
+}
+
+impl<'c> Course<'c> {
+    pub(crate) fn new(proxy: &'c Proxy, call: &'c Call, context: &'c mut Context) -> Self {
+        let now = context.now();
+        let ways = proxy.ways(call, now);
+        let targets = ways.iter().map(|way| way.target.clone()).collect();
+        let plan = Plan::new(targets, proxy.limits(call), proxy.seed(), now);
+        if !proxy.may_repeat(call) {
+            context.because("the request is longer than replay_limit, so it is sent once");
+        }
+        Self {
+            proxy,
+            call,
+            context,
+            ways,
+            plan,
+            kept: None,
+        }
+    }
+
+    /// Takes step after step until there is an answer.
+    pub(crate) async fn run(mut self) -> Ending {
+        let now = self.context.now();
+        let mut step = self.plan.next(
+            |target| admit(&mut self.ways, self.context, target, now),
+            now,
+        );
+        let mut visit: Option<Box<Driven>> = None;
+        loop {
+            let begun = match step {
+                Step::Try(at) => self.begin(at),
+                Step::RetryAfter { target, delay } => self.again(target, delay, visit.take()).await,
+                Step::GiveUp(reason) => return self.give_up(reason),
+            };
+            let (at, mut attempt) = match begun {
+                Ok(begun) => begun,
+                Err(next) => {
+                    step = next;
+                    continue;
+                }
+            };
+            let came = match self.attempt(at, &mut attempt).await {
+                Ok(came) => came,
+                Err(refusal) => return Ending::Refused(refusal),
+            };
+            let now = self.context.now();
+            let verdict = match came {
+                Came::Opened(answer) => {
+                    return Ending::Opened(answer, attempt, self.plan.patience(now));
+                }
+                Came::Answered(answer, verdict) => {
+                    self.kept = Some((at, answer));
+                    verdict
+                }
+                Came::Nothing(verdict) => verdict,
+            };
+            self.note(at, &verdict);
+            step = self.plan.after(
+                &verdict,
+                attempt.standing(now),
+                |target| admit(&mut self.ways, self.context, target, now),
+                now,
+            );
+            attempt.settle(step, self.plan.patience(now), now);
+            visit = Some(attempt);
+        }
+    }
+
+    /// Asks the target's breakers for leave; refused, gives the next step.
+    fn begin(&mut self, at: usize) -> Result<(usize, Box<Driven>), Step> {
+        let now = self.context.now();
+        let begun = self.ways.get(at).and_then(|way| {
+            Some(Attempt::begin(
+                way.scopes.as_ref()?,
+                self.terms(way, now),
+                now,
+            ))
+        });
+        match begun {
+            Some(Ok(attempt)) => {
+                return Ok((
+                    at,
+                    Box::new(Driven::new(attempt, self.context.clock().clone())),
+                ));
+            }
+            Some(Err(refused)) => {
+                self.context.because(&refused);
+                if let Some(way) = self.ways.get_mut(at) {
+                    way.refused = Some(refused);
+                }
+            }
+            None => {}
+        }
+        Err(self.plan.next(
+            |target| admit(&mut self.ways, self.context, target, now),
+            now,
+        ))
+    }
+
+    /// Waits and asks whether the attempt may be repeated; denied, gives the next step.
+    async fn again(
+        &mut self,
+        at: usize,
+        delay: Duration,
+        visit: Option<Box<Driven>>,
+    ) -> Result<(usize, Box<Driven>), Step> {
+        let Some(mut attempt) = visit else {
+            return Err(Step::GiveUp(Reason::Final));
+        };
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        let now = self.context.now();
+        if attempt.again(now).is_ok() {
+            return Ok((at, attempt));
+        }
+        let next = self.plan.next(
+            |target| admit(&mut self.ways, self.context, target, now),
+            now,
+        );
+        attempt.settle(next, self.plan.patience(now), now);
+        Err(next)
+    }
+
+    async fn attempt(&mut self, at: usize, attempt: &mut Driven) -> Result<Came, Refusal> {
+        let Some(way) = self.ways.get(at) else {
+            return Err(Refusal::unreadable());
+        };
+        self.context.attempt();
+        self.context.answered(&way.target, way.answerer);
+        let request = way
+            .upstream
+            .request(self.call, way.model.as_deref(), way.key)
+            .map_err(|_| Refusal::unreadable())?;
+        let now = self.context.now();
+        let timeouts = self.timeouts(way);
+        let limit = self.limit(&timeouts, now);
+        let pool = self.proxy.clients.with_connect_timeout(timeouts.connect);
+        tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");
+        Ok(exchange(attempt, &pool, request, &self.call.facts, limit).await)
+    }
+
+    fn terms(&self, way: &Way<'_>, now: Tick) -> Terms {
+        let policy = way.scopes.as_ref().map(|scopes| &scopes.policies().model);
+        Terms {
+            operation: self.call.facts.operation(),
+            shape: self.call.facts.shape(),
+            count: policy.map_or(Count::Call, Policy::count),
+            limit: self.limit(&self.timeouts(way), now),
+            probe_proof: policy.map_or(Duration::ZERO, Policy::probe_proof),
+        }
+    }
+
+    fn timeouts(&self, way: &Way<'_>) -> Timeouts {
+        self.proxy.config.timeouts(
+            way.target.provider(),
+            Some(way.target.model()),
+            self.proxy.route(self.call),
+        )
+    }
+
+    /// How long the target may take until its answer is committed.
+    fn limit(&self, timeouts: &Timeouts, now: Tick) -> Duration {
+        let own = match self.call.facts.shape() {
+            Shape::Stream => timeouts.first_token,
+            Shape::Plain => timeouts.answer,
+        };
+        own.min(self.plan.remaining(now))
+    }
+
+    fn note(&mut self, at: usize, verdict: &Verdict) {
+        self.context.ended(verdict.kind);
+        if let (Some(kind), Some(way)) = (verdict.kind, self.ways.get(at)) {
+            self.context
+                .because(format_args!("{way}: {kind} ({})", verdict.evidence));
+        }
+    }
+
+    /// No further attempt: what was answered last, or why nobody was asked.
+    fn give_up(mut self, reason: Reason) -> Ending {
+        let repeated = self.plan.attempts() > 1 && reason != Reason::Final;
+        if let Some((at, answer)) = self.kept.take() {
+            if let Some(way) = self.ways.get(at) {
+                self.context.answered(&way.target, way.answerer);
+            }
+            return Ending::Answered(
+                answer,
+                if repeated {
+                    Repeating::Useless
+                } else {
+                    Repeating::Unsaid
+                },
+            );
+        }
+        if self.plan.attempts() > 0 {
+            let why = self.context.why();
+            return Ending::Refused(Refusal::exhausted(reason.as_str(), why));
+        }
+        self.refused()
+    }
+
+    fn refused(self) -> Ending {
+        let refusals = || self.ways.iter().filter_map(|way| way.refused.as_ref());
+        if let Some(first) = self.ways.first() {
+            self.context.refused(&first.target);
+        }
+        let about_keys = refusals().all(|refused| refused.name.scope() == Scope::Key);
+        let cause = if about_keys && refusals().next().is_some() {
+            Cause::RateLimited
+        } else {
+            Cause::Open
+        };
+        let wait = refusals()
+            .map(|refused| refused.rejection.retry_after)
+            .min()
+            .unwrap_or(NO_ROOM);
+        let model = self.call.facts.model();
+        let what = model.map_or_else(
+            || "this path".to_owned(),
+            |model| format!("model `{model}`"),
+        );
+        Ending::Refused(Refusal::circuit_open(
+            cause,
+            &what,
+            self.context.why(),
+            wait,
+        ))
+    }
+}
+
+/// What the target's breakers say now. A refusal counts as one rejected call, however often a plan asks.
+fn admit(ways: &mut [Way<'_>], context: &mut Context, target: &Target, now: Tick) -> Admission {
+    let Some(way) = ways.iter_mut().find(|way| way.target == *target) else {
+        return Admission::Refused(Duration::ZERO);
+    };
+    let Some(scopes) = &way.scopes else {
+        return Admission::Refused(NO_ROOM);
+    };
+    let admission = Admission::of(scopes, now);
+    if way.refused.is_some() || !matches!(admission, Admission::Refused(_)) {
+        return admission;
+    }
+    match scopes.try_acquire(Duration::ZERO, now) {
+        // It came free in this very moment.
+        Ok(permit) => {
+            permit.cancel(now);
+            Admission::of(scopes, now)
+        }
+        Err(refused) => {
+            context.because(&refused);
+            way.refused = Some(refused);
+            admission
+        }
+    }
+}
+
+/// Worth asking again, where the registry had no room for a breaker.
+const NO_ROOM: Duration = Duration::from_secs(1);

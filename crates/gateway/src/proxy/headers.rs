@@ -1,0 +1,150 @@
+//! Which headers cross the gateway, and whose credential goes where.
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue,
+};
+use http::{Method, Request};
+
+/// Prefix of every header that is between a caller and this gateway, in both directions.
+pub(crate) const OURS: &str = "x-fuseline-";
+
+/// Where callers and providers put keys, whatever the dialect.
+pub(crate) const CREDENTIALS: [HeaderName; 4] = [
+    AUTHORIZATION,
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("x-goog-api-key"),
+    HeaderName::from_static("api-key"),
+];
+
+/// Headers that speak of one connection only; with them go those that `connection` names.
+const HOP_BY_HOP: [&str; 9] = [
+    "connection",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Removes what belongs to the connection that the headers came by.
+pub(crate) fn strip_hop(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    for name in named {
+        headers.remove(name);
+    }
+    for name in HOP_BY_HOP {
+        headers.remove(name);
+    }
+}
+
+/// Turns a caller's headers into those that any target may see: without the hop's, ours, and the body's length, which
+/// the client writes anew. Credentials are still there.
+pub(crate) fn strip_request(headers: &mut HeaderMap) {
+    strip_hop(headers);
+    for name in [HOST, CONTENT_LENGTH, EXPECT] {
+        headers.remove(name);
+    }
+    let ours: Vec<HeaderName> = headers
+        .keys()
+        .filter(|name| name.as_str().starts_with(OURS))
+        .cloned()
+        .collect();
+    for name in ours {
+        headers.remove(name);
+    }
+}
+
+/// Puts a target's own credential in place of the caller's.
+pub(crate) fn sign(headers: &mut HeaderMap, name: &HeaderName, key: &HeaderValue) {
+    for name in &CREDENTIALS {
+        headers.remove(name);
+    }
+    headers.insert(name, key.clone());
+}
+
+/// Whether the caller wants another protocol on this connection. An offer of HTTP/2 may be ignored, so it is.
+pub(crate) fn wants_upgrade<B>(request: &Request<B>) -> bool {
+    let offers = request.headers().get_all(http::header::UPGRADE).iter();
+    let mut offers = offers
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','));
+    request.method() == Method::CONNECT
+        || offers.any(|offer| !offer.trim().eq_ignore_ascii_case("h2c"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&str, &str)]) -> HeaderMap {
+        list.iter()
+            .map(|(name, value)| (name.parse::<HeaderName>().unwrap(), value.parse().unwrap()))
+            .collect()
+    }
+
+    fn names(headers: &HeaderMap) -> Vec<&str> {
+        headers.keys().map(HeaderName::as_str).collect()
+    }
+
+    #[test]
+    fn what_connection_names_goes_with_it() {
+        let mut map = headers(&[
+            ("connection", "close, X-Secret"),
+            ("x-secret", "1"),
+            ("x-kept", "2"),
+            ("te", "trailers"),
+            ("transfer-encoding", "chunked"),
+        ]);
+        strip_hop(&mut map);
+        assert_eq!(names(&map), ["x-kept"]);
+    }
+
+    #[test]
+    fn a_request_loses_its_hop_and_our_steering_and_keeps_the_rest() {
+        let mut map = headers(&[
+            ("host", "gateway"),
+            ("content-length", "3"),
+            ("x-fuseline-route", "r"),
+            ("x-stainless-retry-count", "0"),
+            ("authorization", "Bearer caller"),
+        ]);
+        strip_request(&mut map);
+        assert_eq!(names(&map), ["authorization", "x-stainless-retry-count"]);
+    }
+
+    #[test]
+    fn signing_leaves_no_key_of_the_caller() {
+        let mut map = headers(&[
+            ("authorization", "Bearer caller"),
+            ("x-api-key", "c"),
+            ("api-key", "c"),
+        ]);
+        sign(&mut map, &CREDENTIALS[1], &HeaderValue::from_static("own"));
+        assert_eq!(map, headers(&[("x-api-key", "own")]));
+    }
+
+    #[test]
+    fn an_offer_of_http2_is_no_upgrade() {
+        let asks = |value: &str| {
+            wants_upgrade(
+                &Request::builder()
+                    .header("upgrade", value)
+                    .body(())
+                    .unwrap(),
+            )
+        };
+        assert!(asks("websocket"));
+        assert!(asks("h2c, websocket"));
+        assert!(!asks("h2c"));
+        assert!(!wants_upgrade(&Request::new(())));
+    }
+}

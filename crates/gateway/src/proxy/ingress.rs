@@ -1,0 +1,300 @@
+//! The way in: who asks, for what, and which targets may serve it.
+
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use fuseline_llm::{Fallback, Operation, Protocol, RequestFacts};
+use http::header::{AUTHORIZATION, HeaderMap, HeaderName};
+use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
+use hyper::body::Incoming;
+use secrecy::SecretString;
+
+use super::headers;
+use super::own::{greeting, model_list, protocol_of};
+use super::refusal::Refusal;
+use super::respond::Body;
+use crate::config::{Config, Route};
+use crate::token;
+
+/// Longer than any pause within an upload that is still going on.
+const BODY_PAUSE: Duration = Duration::from_secs(60);
+const CLIENT_TOKEN_HEADERS: [HeaderName; 3] = [
+    AUTHORIZATION,
+    HeaderName::from_static("x-api-key"),
+    HeaderName::from_static("x-goog-api-key"),
+];
+const FALLBACK_HEADER: &str = "x-fuseline-fallback";
+const ROUTE_HEADER: &str = "x-fuseline-route";
+
+/// A request, read and understood.
+pub(crate) struct Call {
+    pub(crate) method: Method,
+    /// Without the prefix that named a provider.
+    pub(crate) path: String,
+    pub(crate) query: Option<String>,
+    /// What any target may see, and the caller's credentials.
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+    pub(crate) facts: RequestFacts,
+    pub(crate) lane: Lane,
+    pub(crate) fallback: Fallback,
+}
+
+/// Where a call goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Lane {
+    /// Along the targets of the route with this index.
+    Route(usize),
+    /// To the pass-through provider with this index.
+    Provider(usize),
+}
+
+/// Why a request is answered at once.
+pub(crate) enum Answered {
+    /// The gateway knows the answer.
+    Here(Box<Response<Body>>),
+    /// It may not go on.
+    Refused(Refusal, Protocol),
+}
+
+/// Reads a request as far as a target must be known for it.
+pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<Call, Answered> {
+    if let Some(greeting) = greeting(&request) {
+        return Err(Answered::Here(Box::new(greeting)));
+    }
+    let path = request.uri().path();
+    let prefix = if config.pass_through {
+        Prefix::of(config, path)
+    } else {
+        None
+    };
+    let (protocol, path) = match &prefix {
+        Some(prefix) => (prefix.protocol, prefix.rest.to_owned()),
+        None => (Protocol::of_path(path), path.to_owned()),
+    };
+    let provider = prefix.map(|prefix| prefix.index);
+    let refuse = |refusal| Answered::Refused(refusal, protocol);
+    let carriers = check_token(&config.client_tokens, request.headers())
+        .ok_or_else(|| refuse(Refusal::unauthorized()))?;
+    if headers::wants_upgrade(&request) {
+        return Err(refuse(Refusal::upgrade()));
+    }
+    if let Some(list) = model_list(config, protocol, &request) {
+        return Err(Answered::Here(Box::new(list)));
+    }
+    let (parts, body) = request.into_parts();
+    let steering = Steering::of(&parts.headers);
+    let body = read_body(body, config.limits.max_body)
+        .await
+        .map_err(refuse)?;
+    let facts = RequestFacts::read(protocol, &parts.method, &path, &body);
+    let lane = match provider {
+        Some(index) => Lane::Provider(index),
+        None => lane(config, &facts, &path, &steering).map_err(refuse)?,
+    };
+    let mut headers = parts.headers;
+    headers::strip_request(&mut headers);
+    for carrier in carriers {
+        headers.remove(carrier);
+    }
+    let query = parts.uri.query().map(str::to_owned);
+    let fallback = if facts.operation() == Operation::Other {
+        Fallback::Off
+    } else {
+        steering.fallback
+    };
+    Ok(Call {
+        method: parts.method,
+        path,
+        query,
+        headers,
+        body,
+        facts,
+        lane,
+        fallback,
+    })
+}
+
+/// `/groq/openai/v1/models` in a gateway without a file: provider `groq`, and the path there.
+struct Prefix<'p> {
+    index: usize,
+    protocol: Protocol,
+    rest: &'p str,
+}
+
+impl<'p> Prefix<'p> {
+    fn of(config: &Config, path: &'p str) -> Option<Self> {
+        let name = path.strip_prefix('/')?.split('/').next()?;
+        let index = config
+            .providers
+            .keys()
+            .position(|provider| provider == name)?;
+        let protocol = config.providers.get(name)?.protocol;
+        Some(Self {
+            index,
+            protocol,
+            rest: path.get(name.len() + 1..)?,
+        })
+    }
+}
+
+/// Whether the caller may call: the headers that carry the right token, or none where it is missing or wrong. Every
+/// token is compared, in a time that does not depend on where they differ.
+fn check_token(tokens: &[SecretString], headers: &HeaderMap) -> Option<Vec<HeaderName>> {
+    if tokens.is_empty() {
+        return Some(Vec::new());
+    }
+    let carries = |name: &&HeaderName| {
+        let shown = headers
+            .get(*name)
+            .map_or(&b""[..], |value| value.as_bytes());
+        let shown = if **name == AUTHORIZATION {
+            token::bearer(shown)
+        } else {
+            shown
+        };
+        tokens
+            .iter()
+            .fold(false, |any, expected| any | token::matches(expected, shown))
+    };
+    let carriers: Vec<HeaderName> = CLIENT_TOKEN_HEADERS
+        .iter()
+        .filter(carries)
+        .cloned()
+        .collect();
+    Some(carriers).filter(|carriers| !carriers.is_empty())
+}
+
+/// What a caller asks of the gateway itself.
+struct Steering {
+    route: Option<String>,
+    fallback: Fallback,
+}
+
+impl Steering {
+    fn of(headers: &HeaderMap) -> Self {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let off = text(FALLBACK_HEADER).is_some_and(|value| value.eq_ignore_ascii_case("off"));
+        let fallback = if off { Fallback::Off } else { Fallback::On };
+        Self {
+            route: text(ROUTE_HEADER).map(str::to_owned),
+            fallback,
+        }
+    }
+}
+
+fn lane(
+    config: &Config,
+    facts: &RequestFacts,
+    path: &str,
+    steering: &Steering,
+) -> Result<Lane, Refusal> {
+    let position = |route: &Route| {
+        config
+            .routes
+            .iter()
+            .position(|other| std::ptr::eq(other, route))
+    };
+    let dialect = facts.protocol();
+    let found = match (&steering.route, facts.operation()) {
+        (Some(name), _) => {
+            let named = config
+                .routes
+                .iter()
+                .find(|route| route.model.as_str() == name);
+            named.ok_or_else(|| {
+                Refusal::no_route(&format!("the route `{name}` that x-fuseline-route names"))
+            })?
+        }
+        (None, Operation::Create) => {
+            let model = facts.model();
+            config.route(model.unwrap_or_default()).ok_or_else(|| {
+                Refusal::no_route(&model.map_or_else(
+                    || "a call without a model".to_owned(),
+                    |model| format!("model `{model}`"),
+                ))
+            })?
+        }
+        (None, Operation::Other) => {
+            let mut spoken = config
+                .routes
+                .iter()
+                .filter(|route| protocol_of(config, route) == Some(dialect));
+            let everything = spoken.clone().find(|route| route.model.as_str() == "*");
+            everything
+                .or_else(|| spoken.next())
+                .ok_or_else(|| Refusal::no_path(path))?
+        }
+    };
+    let index = position(found).ok_or_else(|| Refusal::no_path(path))?;
+    match protocol_of(config, found) {
+        Some(theirs) if theirs != dialect => Err(Refusal::other_dialect(
+            dialect,
+            found.model.as_str(),
+            theirs,
+        )),
+        _ => Ok(Lane::Route(index)),
+    }
+}
+
+/// The whole body, or why not. What is too long is read on for a while, since an answer sent into an upload that
+/// nobody reads is often lost.
+async fn read_body(mut body: Incoming, limit: u64) -> Result<Bytes, Refusal> {
+    let mut kept = BytesMut::new();
+    let mut length = 0_u64;
+    loop {
+        let next = tokio::time::timeout(BODY_PAUSE, body.frame())
+            .await
+            .map_err(|_| Refusal::unreadable())?;
+        let Some(frame) = next else { break };
+        let Ok(data) = frame.map_err(|_| Refusal::unreadable())?.into_data() else {
+            continue;
+        };
+        length += data.len() as u64;
+        if length <= limit {
+            kept.extend_from_slice(&data);
+        } else if length > limit.saturating_mul(2) {
+            break;
+        }
+    }
+    if length > limit {
+        Err(Refusal::too_large(limit))
+    } else {
+        Ok(kept.freeze())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::headers::CREDENTIALS;
+    use super::*;
+
+    #[test]
+    fn a_token_is_taken_from_any_of_its_headers_and_only_the_right_one() {
+        let tokens = ["one", "two"].map(SecretString::from);
+        let check = |name: &'static str, value: &'static str| {
+            let headers = [(HeaderName::from_static(name), value.parse().unwrap())]
+                .into_iter()
+                .collect();
+            check_token(&tokens, &headers).map(|carriers| carriers.len())
+        };
+        assert_eq!(check("authorization", "Bearer two"), Some(1));
+        assert_eq!(check("authorization", "bearer one"), Some(1));
+        assert_eq!(check("x-api-key", "one"), Some(1));
+        assert_eq!(check("authorization", "one"), None);
+        assert_eq!(check("x-api-key", "on"), None);
+        assert_eq!(check("x-api-key", ""), None);
+        assert_eq!(check_token(&tokens, &HeaderMap::new()), None);
+        assert_eq!(check_token(&[], &HeaderMap::new()), Some(Vec::new()));
+    }
+
+    #[test]
+    fn every_credential_header_that_can_carry_a_token_is_known_as_one() {
+        assert!(
+            CLIENT_TOKEN_HEADERS
+                .iter()
+                .all(|name| CREDENTIALS.contains(name))
+        );
+    }
+}

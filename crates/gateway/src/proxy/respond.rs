@@ -1,0 +1,101 @@
+//! The way out: the caller's answer, with the headers that every answer carries.
+
+use bytes::Bytes;
+use fuseline_core::Kind;
+use fuseline_llm::Protocol;
+use http::Response;
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http_body_util::{Either, Full};
+use serde_json::Value;
+
+use super::context::Context;
+use super::course::{Ending, Repeating};
+use super::refusal::Refusal;
+use super::stream::{Passing, Watch};
+use super::upstream::Answer;
+
+/// What the gateway sends: bytes that it has, or an upstream's body as it comes.
+pub(crate) type Body = Either<Full<Bytes>, Passing>;
+
+/// SDKs obey it before their own rules.
+pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// Makes the caller's answer of how his call ended.
+pub(crate) fn respond(ending: Ending, protocol: Protocol, mut context: Context) -> Response<Body> {
+    match ending {
+        Ending::Opened(
+            Answer {
+                mut head,
+                begun,
+                rest,
+            },
+            attempt,
+            patience,
+        ) => {
+            context.dress(&mut head.headers);
+            context.answer(head.status);
+            let watch = Watch {
+                attempt,
+                patience,
+                context,
+            };
+            Response::from_parts(head, Either::Right(Passing::new(begun, rest, Some(watch))))
+        }
+        Ending::Answered(
+            Answer {
+                mut head,
+                begun,
+                rest,
+            },
+            repeating,
+        ) => {
+            if repeating == Repeating::Useless {
+                no_retry(&mut head.headers);
+            }
+            let body = match rest {
+                Some(rest) => Either::Right(Passing::new(begun, rest, None)),
+                None => whole(begun),
+            };
+            dressed(Response::from_parts(head, body), context)
+        }
+        Ending::Refused(refusal) => refused(refusal, protocol, context),
+    }
+}
+
+/// Makes an answer of ours to a call that was not served.
+pub(crate) fn refused(
+    refusal: Refusal,
+    protocol: Protocol,
+    mut context: Context,
+) -> Response<Body> {
+    context.ended(Some(Kind::Local));
+    dressed(refusal.into_response(protocol), context)
+}
+
+/// Adds our headers to an answer that is at hand.
+pub(crate) fn dressed(mut response: Response<Body>, mut context: Context) -> Response<Body> {
+    context.dress(response.headers_mut());
+    context.answer(response.status());
+    response
+}
+
+/// Tells an SDK that repeating is of no use, unless the upstream said something itself.
+pub(super) fn no_retry(headers: &mut HeaderMap) {
+    headers
+        .entry(SHOULD_RETRY)
+        .or_insert(HeaderValue::from_static("false"));
+}
+
+/// A body that is at hand.
+pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
+    Either::Left(Full::new(bytes.into()))
+}
+
+/// A plain answer.
+pub(crate) fn json_answer(body: &Value) -> Response<Body> {
+    let mut response = Response::new(whole(body.to_string()));
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

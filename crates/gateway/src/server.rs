@@ -1,0 +1,191 @@
+//! `Gateway`: both listeners, from start to drain.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fuseline_core::Registry;
+use fuseline_telemetry::TransitionLog;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::config::Config;
+use crate::proxy::Proxy;
+use crate::shutdown::Tasks;
+use crate::{admin, proxy};
+
+const LOG_EVERY: Duration = Duration::from_millis(100);
+
+/// A running gateway. Dropping it cuts every call; [`shutdown`](Self::shutdown) lets them finish.
+#[derive(Debug)]
+pub struct Gateway {
+    addr: SocketAddr,
+    admin_addr: SocketAddr,
+    registry: Registry,
+    tasks: Tasks,
+    drain: Duration,
+}
+
+/// Why a gateway did not start.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum StartError {
+    /// An address could not be taken.
+    #[error("{key} = \"{address}\": {cause}; stop who holds it, or choose another address")]
+    Listen {
+        /// The key in the configuration.
+        key: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        #[source]
+        cause: io::Error,
+    },
+    /// The configuration cannot be carried out.
+    #[error(transparent)]
+    Proxy(#[from] proxy::BuildError),
+}
+
+impl Gateway {
+    /// Binds both listeners and serves until it is shut down or dropped.
+    ///
+    /// # Errors
+    /// When an address is taken, or a key cannot be sent as a header.
+    pub async fn start(config: Config) -> Result<Self, StartError> {
+        let traffic = bind("listen", config.listen).await?;
+        let operators = bind("admin_listen", config.admin_listen).await?;
+        let drain = config.limits.drain;
+        let admin_token = config.admin_token.clone();
+        let proxy = Arc::new(Proxy::new(config)?);
+        let gateway = Self {
+            addr: local_addr("listen", &traffic)?,
+            admin_addr: local_addr("admin_listen", &operators)?,
+            registry: proxy.registry().clone(),
+            tasks: Tasks::default(),
+            drain,
+        };
+        let router = admin::router(admin::Admin::new(
+            Arc::clone(&proxy),
+            gateway.tasks.clone(),
+            admin_token,
+        ));
+        // The admin listener answers until the end of a drain, so it is not among the tasks that a drain waits for.
+        gateway.tasks.spawn_until_cut(async move {
+            if let Err(error) = axum::serve(operators, router).await {
+                tracing::error!(%error, "the admin listener ended");
+            }
+        });
+        gateway
+            .tasks
+            .spawn_until_cut(log_transitions(proxy.registry().clone()));
+        gateway
+            .tasks
+            .spawn(accept(traffic, proxy, gateway.tasks.clone()));
+        tracing::info!(listen = %gateway.addr, admin_listen = %gateway.admin_addr, "serving");
+        Ok(gateway)
+    }
+
+    /// Where callers connect.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// Where operators and scrapers connect.
+    pub fn admin_addr(&self) -> SocketAddr {
+        self.admin_addr
+    }
+
+    /// The breakers.
+    pub fn registry(&self) -> &Registry {
+        &self.registry
+    }
+
+    /// Takes no new calls, lets those in flight finish for up to `drain`, and cuts the rest. Dropping the future cuts
+    /// at once.
+    pub async fn shutdown(self) {
+        tracing::info!(drain = ?self.drain, "draining");
+        match self.tasks.drain(self.drain).await {
+            0 => tracing::info!("drained"),
+            cut => tracing::warn!(cut, "drain ended with connections still busy"),
+        }
+    }
+}
+
+impl Drop for Gateway {
+    fn drop(&mut self) {
+        self.tasks.cut();
+    }
+}
+
+async fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
+    TcpListener::bind(address)
+        .await
+        .map_err(|cause| StartError::Listen {
+            key,
+            address,
+            cause,
+        })
+}
+
+fn local_addr(key: &'static str, listener: &TcpListener) -> Result<SocketAddr, StartError> {
+    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+    listener.local_addr().map_err(|cause| StartError::Listen {
+        key,
+        address: unknown,
+        cause,
+    })
+}
+
+/// Observers read what breakers have kept; no call waits for them.
+async fn log_transitions(registry: Registry) {
+    let mut log = TransitionLog::default();
+    loop {
+        tokio::time::sleep(LOG_EVERY).await;
+        log.drain(&registry);
+    }
+}
+
+async fn accept(listener: TcpListener, proxy: Arc<Proxy>, tasks: Tasks) {
+    loop {
+        let accepted = tokio::select! {
+            accepted = listener.accept() => accepted,
+            () = tasks.draining() => return,
+        };
+        match accepted {
+            Ok((stream, _)) => tasks.spawn(serve(stream, Arc::clone(&proxy), tasks.clone())),
+            Err(error) => {
+                // Out of file descriptors, mostly: a pause keeps the loop from spinning until some are free.
+                tracing::warn!(%error, "a connection could not be accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+        }
+    }
+}
+
+/// One caller's connection. hyper drops the call in flight as soon as the caller leaves.
+async fn serve(stream: TcpStream, proxy: Arc<Proxy>, tasks: Tasks) {
+    // Without it small events would wait for one another; a socket that refuses the option still works.
+    drop(stream.set_nodelay(true));
+    let service = service_fn(move |request| {
+        let proxy = Arc::clone(&proxy);
+        async move { Ok::<_, Infallible>(proxy::handle(proxy, request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(stream), service);
+    let mut connection = std::pin::pin!(connection);
+    let ended = tokio::select! {
+        ended = connection.as_mut() => ended,
+        () = tasks.draining() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = ended {
+        tracing::trace!(%error, "a caller's connection ended");
+    }
+}

@@ -1,0 +1,16 @@
+//! The gateway from the outside.
+#![cfg(test)]
+
+mod admin;
+mod cli;
+mod config;
+mod connections;
+mod demo;
+mod fallback;
+mod layers;
+mod mock;
+mod proxy;
+mod replay;
+mod shutdown;
+mod streams;
+mod support;

@@ -1,0 +1,170 @@
+//! What the tests share: a gateway from a few lines of configuration, and a caller that sees every byte.
+
+use std::future::Future;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use fuseline_gateway::Gateway;
+use fuseline_gateway::config::{Config, Overrides, Sources};
+use http::header::HeaderMap;
+use http::{Request, Response, StatusCode};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::TcpStream;
+
+/// Longer than anything here takes, shorter than a test run may hang.
+pub(crate) const SOON: Duration = Duration::from_secs(10);
+
+/// Reads a configuration with both listeners on free ports.
+pub(crate) fn config(text: &str) -> Config {
+    let head = "listen = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\nstate = \"off\"\n";
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    write!(file, "{head}{text}").unwrap();
+    let sources = Sources {
+        file: Some(file.path()),
+        overrides: &Overrides::default(),
+        env: &|_| None,
+    };
+    let report = sources.load();
+    report
+        .config
+        .unwrap_or_else(|| panic!("{:#?}", report.findings))
+}
+
+/// Starts a gateway with this configuration.
+pub(crate) async fn gateway(text: &str) -> Gateway {
+    Gateway::start(config(text)).await.unwrap()
+}
+
+/// A provider that speaks OpenAI's dialect, with its own key.
+pub(crate) fn openai(name: &str, base_url: &str) -> String {
+    provider(name, "openai", base_url)
+}
+
+pub(crate) fn provider(name: &str, protocol: &str, base_url: &str) -> String {
+    format!(
+        "[providers.{name}]\nprotocol = \"{protocol}\"\nbase_url = \"{base_url}\"\napi_key = \"key-of-{name}\"\n"
+    )
+}
+
+/// A route for every model over these providers, each tried once.
+pub(crate) fn route(providers: &[&str]) -> String {
+    let targets: Vec<String> = providers
+        .iter()
+        .map(|name| format!("{{ provider = \"{name}\" }}"))
+        .collect();
+    format!(
+        "[[routes]]\nmodel = \"*\"\nretries = 0\ntargets = [{}]\n",
+        targets.join(", ")
+    )
+}
+
+/// A whole answer.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Bytes,
+}
+
+impl Answer {
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers
+            .get(name)
+            .map_or("", |value| value.to_str().unwrap())
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap()
+    }
+}
+
+/// Sends a request on a connection of its own and returns as soon as the head is there.
+pub(crate) async fn open(addr: SocketAddr, request: Request<Full<Bytes>>) -> Response<Incoming> {
+    let stream = TcpStream::connect(addr).await.unwrap();
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
+    spawn(async move { drop(connection.await) });
+    within(sender.send_request(request)).await.unwrap()
+}
+
+/// Sends a request and waits for the whole answer.
+pub(crate) async fn send(addr: SocketAddr, request: Request<Full<Bytes>>) -> Answer {
+    let (head, body) = open(addr, request).await.into_parts();
+    let body = within(body.collect()).await.unwrap().to_bytes();
+    Answer {
+        status: head.status,
+        headers: head.headers,
+        body,
+    }
+}
+
+/// A request with this body; `host` is there, since HTTP/1.1 asks for one.
+pub(crate) fn post(path: &str, body: impl Into<Bytes>) -> Request<Full<Bytes>> {
+    let request = Request::post(path)
+        .header("host", "gateway")
+        .header("content-type", "application/json");
+    request.body(Full::new(body.into())).unwrap()
+}
+
+pub(crate) fn get(path: &str) -> Request<Full<Bytes>> {
+    Request::get(path)
+        .header("host", "gateway")
+        .body(Full::default())
+        .unwrap()
+}
+
+pub(crate) const CHAT: &str = "/v1/chat/completions";
+
+/// A call for an answer.
+pub(crate) fn chat() -> Request<Full<Bytes>> {
+    post(CHAT, r#"{"model":"m","messages":[]}"#)
+}
+
+/// A call for a stream.
+pub(crate) fn stream() -> Request<Full<Bytes>> {
+    post(CHAT, r#"{"model":"m","stream":true,"messages":[]}"#)
+}
+
+/// The breaker of this name as the admin listener shows it; null where there is none.
+pub(crate) async fn breaker(gateway: &Gateway, name: &str) -> Value {
+    let list = send(gateway.admin_addr(), get("/breakers")).await.json();
+    let found = list
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|breaker| breaker["name"] == name)
+        .cloned();
+    found.unwrap_or_default()
+}
+
+/// Asks again and again until it is so.
+pub(crate) async fn until<F: Future<Output = bool>>(mut is_so: impl FnMut() -> F) {
+    within(async {
+        while !is_so().await {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+}
+
+pub(crate) async fn within<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(SOON, future)
+        .await
+        .expect("it takes too long")
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test's tasks end with its runtime"
+)]
+pub(crate) fn spawn<T: Send + 'static>(
+    task: impl Future<Output = T> + Send + 'static,
+) -> tokio::task::JoinHandle<T> {
+    tokio::spawn(task)
+}

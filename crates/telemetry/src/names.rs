@@ -1,0 +1,42 @@
+//! Every metric and label name, once.
+
+/// A counter's name and its help. The page adds `_total` to the name.
+pub(crate) struct Counter {
+    pub(crate) name: &'static str,
+    pub(crate) help: &'static str,
+}
+
+pub(crate) const OPENED: Counter = Counter {
+    name: "breaker_opened",
+    help: "Times that a breaker opened",
+};
+pub(crate) const HALF_OPEN: Counter = Counter {
+    name: "breaker_half_open",
+    help: "Times that a breaker let its first probe through",
+};
+pub(crate) const CLOSED: Counter = Counter {
+    name: "breaker_closed",
+    help: "Times that a breaker closed again",
+};
+pub(crate) const DEGRADED: Counter = Counter {
+    name: "breaker_degraded",
+    help: "Times that a closed breaker was seen under pressure",
+};
+pub(crate) const REJECTED: Counter = Counter {
+    name: "breaker_rejected",
+    help: "Calls that a breaker turned away",
+};
+pub(crate) const LATE: Counter = Counter {
+    name: "breaker_late",
+    help: "Outcomes that came after the state they belong to had passed",
+};
+
+pub(crate) const STATE: &str = "breaker_state";
+pub(crate) const STATE_HELP: &str = "1 for the state that a breaker is in, 0 for the others";
+
+pub(crate) const SCOPE_LABEL: &str = "scope";
+pub(crate) const PROVIDER_LABEL: &str = "provider";
+/// Empty for breakers of providers and keys: a key's name is no label, so that keys are counted together.
+pub(crate) const MODEL_LABEL: &str = "model";
+pub(crate) const STATE_LABEL: &str = "state";
+pub(crate) const REASON_LABEL: &str = "reason";

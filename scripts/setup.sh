@@ -1,0 +1,14 @@
+# Installs what the scripts need beyond Rust, and puts it on the path. Sourced, from the repository's root.
+
+missing=()
+command -v cc >/dev/null || missing+=(gcc libc6-dev)
+python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
+if ((${#missing[@]})); then
+    as_root=$([[ $(id -u) == 0 ]] || echo sudo)
+    $as_root apt-get update -qq && $as_root apt-get install -y -qq "${missing[@]}" || exit 1
+fi
+
+[[ -x .venv/bin/pip ]] || python3 -m venv .venv || exit 1
+.venv/bin/pip install --quiet --disable-pip-version-check \
+    --requirement scripts/requirements.txt --requirement tests/sdk/requirements.txt || exit 1
+PATH=$PWD/.venv/bin:$PATH

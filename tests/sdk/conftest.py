@@ -1,0 +1,95 @@
+"""What every SDK test starts from: a dialect, two providers, and a gateway before them."""
+
+import socket
+
+import pytest
+from dialects import ANTHROPIC, OPENAI
+from gateway import Gateway
+from provider import Provider, Reply
+
+FROM_PRIMARY = "From the primary."
+FROM_SPARE = "From the spare."
+_MEASURED = pytest.StashKey[list]()
+
+
+@pytest.fixture(params=[OPENAI, ANTHROPIC], ids=lambda dialect: dialect.name)
+def dialect(request):
+    return request.param
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "streamed"])
+def stream(request):
+    return request.param
+
+
+@pytest.fixture
+def primary():
+    provider = Provider(Reply(text=FROM_PRIMARY))
+    yield provider
+    provider.close()
+
+
+@pytest.fixture
+def spare():
+    provider = Provider(Reply(text=FROM_SPARE))
+    yield provider
+    provider.close()
+
+
+@pytest.fixture
+def closed_port():
+    """The URL of a port that refuses connections and that nobody else can take meanwhile."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{held.getsockname()[1]}"
+
+
+@pytest.fixture
+def serve(tmp_path, dialect):
+    """Starts a gateway whose one route leads to these URLs in order: `primary`, then `spare`."""
+    started = []
+
+    def start(*urls: str, breaker: str = "") -> Gateway:
+        names = ["primary", "spare"][: len(urls)]
+        providers = "".join(
+            f"""
+            [providers.{name}]
+            protocol = "{dialect.name}"
+            base_url = "{url}{dialect.base}"
+            api_key = "{name}-key"
+            """
+            for name, url in zip(names, urls)
+        )
+        targets = ", ".join(f'{{ provider = "{name}" }}' for name in names)
+        gateway = Gateway(
+            tmp_path,
+            f"""
+            {providers}
+            [[routes]]
+            model = "*"
+            targets = [{targets}]
+            retries = 0
+
+            [breaker]
+            trip = [{{ rule = "consecutive", failures = 5 }}]
+            jitter = 0.0
+            {breaker}
+            """,
+        )
+        started.append(gateway)
+        return gateway
+
+    yield start
+    for gateway in started:
+        assert gateway.stop() == 0, "the gateway ends well"
+
+
+@pytest.fixture
+def measured(request):
+    """Takes a line to be shown below the results."""
+    return request.config.stash.setdefault(_MEASURED, []).append
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    for line in config.stash.get(_MEASURED, []):
+        terminalreporter.write_line(f"measured: {line}")

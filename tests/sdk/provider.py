@@ -1,0 +1,224 @@
+"""A provider on loopback that answers as a test says, and remembers who asked and who left.
+
+It is written apart from `fuseline mock`, on purpose: the gateway meets a second HTTP implementation here.
+"""
+
+import asyncio
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Reply:
+    """One answer. Without a body it is a good one, in the dialect of the request's path, streamed if so asked."""
+
+    status: int = 200
+    body: bytes | None = None
+    text: str = "All is well."
+    words: int = 5
+    gap: float = 0.0
+    gate: threading.Event | None = field(default=None, repr=False)
+
+
+@dataclass
+class Seen:
+    """One request's head and body."""
+
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+
+class Provider:
+    """Listens from construction to `close`. `heads` are all requests seen, `left` the times at which callers left early."""
+
+    def __init__(self, *replies: Reply):
+        self.heads: list[Seen] = []
+        self.left: list[float] = []
+        self.answer(*replies or (Reply(),))
+        self._loop = asyncio.new_event_loop()
+        started = threading.Event()
+        self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
+        self._thread.start()
+        started.wait()
+
+    def answer(self, *replies: Reply):
+        """From now on these, one a request; the last repeats."""
+        self._replies = list(replies)
+
+    @property
+    def hits(self) -> int:
+        return len(self.heads)
+
+    def close(self):
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()
+
+    def _run(self, started: threading.Event):
+        asyncio.set_event_loop(self._loop)
+        self._loop.run_until_complete(self._serve(started))
+
+    async def _serve(self, started: threading.Event):
+        self._stop = asyncio.Event()
+        connections: set[asyncio.Task] = set()
+
+        def accept(reader, writer):
+            task = asyncio.ensure_future(self._connection(reader, writer))
+            connections.add(task)
+            task.add_done_callback(connections.discard)
+
+        server = await asyncio.start_server(accept, "127.0.0.1", 0, backlog=256)
+        host, port = server.sockets[0].getsockname()
+        self.url = f"http://{host}:{port}"
+        started.set()
+        await self._stop.wait()
+        server.close()
+        for task in connections:
+            task.cancel()
+        await asyncio.gather(*connections, return_exceptions=True)
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter):
+        begun = b""
+        try:
+            while seen := await self._request(reader, begun):
+                self.heads.append(seen)
+                reply = self._replies[0] if len(self._replies) == 1 else self._replies.pop(0)
+                begun = await self._answer_unless_left(reply, seen, reader, writer)
+                if begun is None:
+                    self.left.append(time.monotonic())
+                    return
+        except (ConnectionError, asyncio.IncompleteReadError):
+            pass
+        finally:
+            writer.close()
+
+    async def _request(self, reader: asyncio.StreamReader, begun: bytes) -> Seen | None:
+        """The next request, whose first byte may have been read already."""
+        try:
+            head = (begun + await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+        except asyncio.IncompleteReadError:
+            return None
+        first, *lines = head.rstrip().split("\r\n")
+        headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        body = await reader.readexactly(int(headers.get("content-length", 0)))
+        return Seen(path=first.split(" ")[1], headers=headers, body=body)
+
+    async def _answer_unless_left(self, reply, seen, reader, writer) -> bytes | None:
+        """None if the caller closed the connection before the answer was out, else what it has sent since."""
+        answering = asyncio.ensure_future(self._answer(reply, seen, writer))
+        watching = asyncio.ensure_future(reader.read(1))
+        try:
+            await asyncio.wait({answering, watching}, return_when=asyncio.FIRST_COMPLETED)
+            if not answering.done() and watching.result() == b"":
+                return None
+            await answering
+            watching.cancel()
+            (begun,) = await asyncio.gather(watching, return_exceptions=True)
+            return begun if isinstance(begun, bytes) else b""
+        except ConnectionError:
+            return None
+        finally:
+            answering.cancel()
+            watching.cancel()
+
+    async def _answer(self, reply: Reply, seen: Seen, writer: asyncio.StreamWriter):
+        while reply.gate and not reply.gate.is_set():
+            await asyncio.sleep(0.002)
+        asked = json.loads(seen.body or b"{}")
+        dialect = _anthropic if seen.path.endswith("/messages") else _openai
+        if reply.status == 200 and reply.body is None and asked.get("stream"):
+            await _stream(writer, dialect.events(reply, asked["model"]), reply.gap)
+            return
+        body = reply.body
+        if body is None and reply.status == 200:
+            body = json.dumps(dialect.whole(reply, asked["model"])).encode()
+        elif body is None:
+            body = json.dumps(dialect.error(reply.status)).encode()
+        head = f"HTTP/1.1 {reply.status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+        writer.write(head.encode() + body)
+        await writer.drain()
+
+
+async def _stream(writer: asyncio.StreamWriter, events, gap: float):
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
+    for event in events:
+        writer.write(f"{len(event.encode()):x}\r\n{event}\r\n".encode())
+        await writer.drain()
+        if gap:
+            await asyncio.sleep(gap)
+    writer.write(b"0\r\n\r\n")
+    await writer.drain()
+
+
+class _openai:
+    @staticmethod
+    def whole(reply, model):
+        return {
+            "id": "chatcmpl-1",
+            "object": "chat.completion",
+            "created": 1,
+            "model": model,
+            "choices": [
+                {"index": 0, "message": {"role": "assistant", "content": reply.text}, "finish_reason": "stop"}
+            ],
+            "usage": {"prompt_tokens": 3, "completion_tokens": 3, "total_tokens": 6},
+        }
+
+    @staticmethod
+    def events(reply, model):
+        def chunk(delta, finish=None):
+            choice = {"index": 0, "delta": delta, "finish_reason": finish}
+            fields = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
+            return f"data: {json.dumps({**fields, 'choices': [choice]})}\n\n"
+
+        yield chunk({"role": "assistant", "content": ""})
+        for _ in range(reply.words - 1):
+            yield chunk({"content": "so "})
+        yield chunk({"content": reply.text})
+        yield chunk({}, "stop")
+        yield "data: [DONE]\n\n"
+
+    @staticmethod
+    def error(status):
+        return {"error": {"message": f"scripted {status}", "type": "scripted_error", "param": None, "code": None}}
+
+
+class _anthropic:
+    @staticmethod
+    def whole(reply, model):
+        return {
+            "id": "msg_1",
+            "type": "message",
+            "role": "assistant",
+            "model": model,
+            "content": [{"type": "text", "text": reply.text}],
+            "stop_reason": "end_turn",
+            "stop_sequence": None,
+            "usage": {"input_tokens": 3, "output_tokens": 3},
+        }
+
+    @staticmethod
+    def events(reply, model):
+        def event(name, **fields):
+            return f"event: {name}\ndata: {json.dumps({'type': name, **fields})}\n\n"
+
+        def delta(text):
+            return event("content_block_delta", index=0, delta={"type": "text_delta", "text": text})
+
+        started = _anthropic.whole(reply, model) | {"content": [], "stop_reason": None}
+        yield event("message_start", message=started)
+        yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+        for _ in range(reply.words - 1):
+            yield delta("so ")
+        yield delta(reply.text)
+        yield event("content_block_stop", index=0)
+        yield event(
+            "message_delta", delta={"stop_reason": "end_turn", "stop_sequence": None}, usage={"output_tokens": 3}
+        )
+        yield event("message_stop")
+
+    @staticmethod
+    def error(status):
+        return {"type": "error", "error": {"type": "scripted_error", "message": f"scripted {status}"}}
