@@ -74,7 +74,9 @@ pub(crate) const CANDIDATES: [&str; 5] = [
     "axum + client",
     "hyper auto + client",
     "hyper http1 + client",
-    "hyper auto + own pool", "fuseline"];
+    "hyper auto + own pool",
+    "fuseline",
+];
 
 async fn gateway(authority: &str) -> Result<()> {
     let file = env::temp_dir().join(format!("fuseline-bench-{}.toml", std::process::id()));
@@ -84,10 +86,19 @@ async fn gateway(authority: &str) -> Result<()> {
          [[routes]]\nmodel = \"*\"\ntargets = [{{ provider = \"a\" }}]\n"
     );
     std::fs::write(&file, text)?;
-    let sources = Sources { file: Some(&file), overrides: &Overrides::default(), env: &|_| None };
+    let sources = Sources {
+        file: Some(&file),
+        overrides: &Overrides::default(),
+        env: &|_| None,
+    };
     let report = sources.load();
     std::fs::remove_file(&file)?;
-    let gateway = Gateway::start(report.config.context("the gateway's configuration is refused")?).await?;
+    let gateway = Gateway::start(
+        report
+            .config
+            .context("the gateway's configuration is refused")?,
+    )
+    .await?;
     announce(gateway.addr());
     std::future::pending().await
 }

@@ -8,7 +8,11 @@ use fuseline_gateway::config::{Overrides, Severity, Sources};
 use libfuzzer_sys::fuzz_target;
 use tempfile::{NamedTempFile, TempPath};
 
-static FILE: LazyLock<TempPath> = LazyLock::new(|| NamedTempFile::new().expect("a temporary file").into_temp_path());
+static FILE: LazyLock<TempPath> = LazyLock::new(|| {
+    NamedTempFile::new()
+        .expect("a temporary file")
+        .into_temp_path()
+});
 
 fuzz_target!(|text: &str| {
     fs::write(&*FILE, text).expect("the temporary file takes it");
@@ -18,7 +22,10 @@ fuzz_target!(|text: &str| {
         env: &|_| None,
     }
     .load();
-    let is_refused = report.findings.iter().any(|finding| finding.severity == Severity::Mistake);
+    let is_refused = report
+        .findings
+        .iter()
+        .any(|finding| finding.severity == Severity::Mistake);
     assert_eq!(report.config.is_none(), is_refused);
     for finding in &report.findings {
         assert!(!finding.to_string().is_empty());

@@ -575,7 +575,9 @@ impl Machine {
 
     fn remember(&mut self, hot: &Hot, from: State, to: State, at: Tick, why: Why) {
         self.numbered += 1;
-        if let Some(entered) = self.entered.get_mut(to as usize) {
+        // A closed state that is only left behind by pressure, or made fresh, was not entered.
+        let stayed = to == State::Closed && matches!(from, State::Closed | State::Degraded);
+        if let Some(entered) = self.entered.get_mut(to as usize).filter(|_| !stayed) {
             *entered += 1;
         }
         let until = match self.phase {

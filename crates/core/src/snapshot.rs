@@ -53,7 +53,8 @@ pub struct Snapshot {
     pub late: u64,
     /// Refused calls by reason.
     pub rejected: [(Reason, u64); Reason::COUNTED.len()],
-    /// How often each state was entered, in the order of [`State::ALL`].
+    /// How often each state was entered, in the order of [`State::ALL`]; `closed` only from another state than
+    /// `degraded`.
     pub entered: [u64; State::ALL.len()],
     /// Since when it has not been closed, if it opened.
     pub incident_since: Option<Tick>,

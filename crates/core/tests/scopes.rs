@@ -517,3 +517,33 @@ fn mode_off_is_no_breaker_at_all() {
         .snapshot(at(20));
     assert_eq!((seen.state, seen.run, seen.late), (State::Closed, 0, 0));
 }
+
+#[test]
+fn only_a_closing_counts_as_closed_and_pressure_that_falls_does_not() {
+    let bench = Bench::new(&PolicySpec {
+        trip: Some(vec![TripRule::Consecutive { failures: 3 }]),
+        ..spec()
+    });
+    let fail = |times, now| {
+        (0..times).for_each(|_| bench.record("m", &Outcome::failure(Kind::ServerError), now))
+    };
+    fail(2, at(0));
+    bench.record("m", &OK, at(0));
+    fail(3, at(1));
+    bench.record("m", &OK, at(15_001));
+    let seen = bench
+        .registry
+        .find_breaker(&ScopeName::model("p", "m"))
+        .unwrap()
+        .snapshot(at(15_001));
+    let entered: Vec<_> = State::ALL.into_iter().zip(seen.entered).collect();
+    let expected = [
+        (State::Closed, 1),
+        (State::Degraded, 2),
+        (State::Open, 1),
+        (State::HalfOpen, 1),
+        (State::ForcedOpen, 0),
+        (State::ForcedClosed, 0),
+    ];
+    assert_eq!(entered, expected);
+}

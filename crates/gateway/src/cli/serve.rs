@@ -101,6 +101,8 @@ fn log_to_stdout(level: LevelFilter) {
     let lines = tracing_subscriber::fmt::layer()
         .json()
         .flatten_event(true)
+        // The key is ours: whom a call went to.
+        .with_target(false)
         .with_filter(targets);
     tracing_subscriber::registry().with(lines).init();
 }

@@ -7,17 +7,15 @@ const LATER: &[(&str, Option<&str>)] = &[
     ("strategy", Some("\"priority\"")),
     ("price", None),
     ("weight", None),
-    ("max_wait", None),
     ("hold_back", Some("\"0s\"")),
     ("on_exhausted", Some("[]")),
     ("on", None),
     ("replay_memory", None),
     ("cancel_counts_after", None),
-    ("timeouts.first_token", None),
     ("timeouts.stall", None),
     ("timeouts.idle", None),
+    ("timeouts.total", Some("\"0s\"")),
     ("timeouts.write_idle", None),
-    ("probe_proof", None),
 ];
 
 /// The name under which the key at this path is told to have no effect yet, if this value of it has none.

@@ -79,11 +79,9 @@ pub(crate) fn dressed(mut response: Response<Body>, mut context: Context) -> Res
     response
 }
 
-/// Tells an SDK that repeating is of no use, unless the upstream said something itself.
+/// Tells an SDK that repeating is of no use, whatever the upstream said of its own answer: it has been repeated.
 pub(super) fn no_retry(headers: &mut HeaderMap) {
-    headers
-        .entry(SHOULD_RETRY)
-        .or_insert(HeaderValue::from_static("false"));
+    headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
 }
 
 /// A body that is at hand.

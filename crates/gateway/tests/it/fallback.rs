@@ -317,7 +317,8 @@ async fn the_last_answer_is_returned_as_it_came_once_all_was_tried() {
         Mock::start(
             Reply::status(502)
                 .body("{\"last\" : 1}")
-                .header("x-theirs", "kept"),
+                .header("x-theirs", "kept")
+                .header("x-should-retry", "true"),
         )
         .await
         .unwrap(),

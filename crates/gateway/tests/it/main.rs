@@ -8,6 +8,7 @@ mod connections;
 mod demo;
 mod fallback;
 mod layers;
+mod logs;
 mod mock;
 mod proxy;
 mod replay;

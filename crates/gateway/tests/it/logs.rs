@@ -1,0 +1,113 @@
+//! What the log says, and what it must not say.
+
+use std::io;
+use std::sync::{Arc, Mutex};
+
+use fuseline_mock::{Mock, Reply};
+use serde_json::Value;
+
+use crate::support::{gateway, openai, post, route, send, until};
+
+/// Everything that was logged.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Lines {
+    fn all(&self) -> Vec<Value> {
+        let bytes = self.0.lock().unwrap();
+        bytes
+            .split(|byte| *byte == b'\n')
+            .filter_map(|line| serde_json::from_slice(line).ok())
+            .collect()
+    }
+
+    fn of(&self, message: &str) -> Vec<Value> {
+        self.all()
+            .into_iter()
+            .filter(|line| line["message"] == message)
+            .collect()
+    }
+}
+
+impl io::Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_target(false)
+        .with_env_filter("off,fuseline=trace");
+    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+
+    let mock = Mock::start(Reply::status(503)).await.unwrap();
+    let base = format!("{}/v1?token=in-the-base", mock.url());
+    let gateway = gateway(&format!("{}{}", openai("a", &base), route(&["a"]))).await;
+    for _ in 0..6 {
+        let mut request = post(
+            "/v1/chat/completions?key=in-the-query",
+            r#"{"model":"m","user":"in-the-body"}"#,
+        );
+        request
+            .headers_mut()
+            .insert("authorization", "Bearer of-the-caller".parse().unwrap());
+        send(gateway.addr(), request).await;
+    }
+    until(async || !lines.of("breaker").is_empty()).await;
+
+    let calls = lines.of("call");
+    assert_eq!(calls.len(), 6);
+    let (tried, refused) = (&calls[0], &calls[5]);
+    assert_eq!(
+        (
+            tried["status"].as_u64(),
+            tried["kind"].as_str(),
+            tried["attempts"].as_u64()
+        ),
+        (Some(503), Some("server_error"), Some(1))
+    );
+    assert_eq!(
+        (refused["kind"].as_str(), refused["breaker_state"].as_str()),
+        (Some("local"), Some("open"))
+    );
+    let transitions = lines.of("breaker");
+    let opened = transitions
+        .iter()
+        .find(|line| line["to"] == "open")
+        .unwrap();
+    assert_eq!(
+        (opened["breaker"].as_str(), opened["from"].as_str()),
+        (Some("a/m"), Some("degraded"))
+    );
+    assert!(
+        opened["why"]
+            .as_str()
+            .unwrap()
+            .starts_with("consecutive 5/5"),
+        "{opened}"
+    );
+    assert_eq!(tried["target"], "a/m");
+    for line in lines.all() {
+        let line = line.to_string();
+        for secret in [
+            "key-of-a",
+            "of-the-caller",
+            "in-the-query",
+            "in-the-base",
+            "in-the-body",
+        ] {
+            assert!(!line.contains(secret), "{line}");
+        }
+    }
+}
