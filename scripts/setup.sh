@@ -5,8 +5,8 @@ command -v cc >/dev/null || missing+=(gcc libc6-dev)
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
 if ((${#missing[@]})); then
     as_root=$([[ $(id -u) == 0 ]] || echo sudo)
-    export DEBIAN_FRONTEND=noninteractive
-    $as_root apt-get update -qq && $as_root apt-get install -y -qq "${missing[@]}" || exit 1
+    $as_root apt-get update -qq || exit 1
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}" || exit 1
 fi
 
 [[ -x .venv/bin/pip ]] || python3 -m venv .venv || exit 1

@@ -7,6 +7,7 @@ mod config;
 mod connections;
 mod demo;
 mod fallback;
+mod field_reports;
 mod layers;
 mod logs;
 mod mock;
