@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::event::{Reason, Rejection, Transition};
 use crate::hot::{Asked, Hot, Recorded};
 use crate::kind::Kind;
-use crate::machine::{FORCED_WAIT, Machine, Phase, SOON, is_degraded, probing_wait};
+use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::permit::{Handle, Permit, Seat, Standing, Ticket};
 use crate::policy::{Mode, Policy};
@@ -218,6 +218,17 @@ impl Breaker {
         machine.episodes > 0 || machine.counts.run > 0
     }
 
+    /// Records the outcome of a call that began before there was this breaker: as that of a permit of its first
+    /// generation, so that it is late where the state has changed since.
+    pub(crate) fn record_as_first(&self, outcome: &Outcome, now: Tick) -> Option<Transition> {
+        let standing = if self.mode() == Mode::Off {
+            Standing::Off
+        } else {
+            Standing::Plain
+        };
+        self.0.settle(&self.0.unseated(standing), outcome, now)
+    }
+
     /// Opens a closed breaker because `open` of the `of` models behind it are.
     pub(crate) fn open_by_models(&self, kind: Kind, open: u32, of: u32, now: Tick) {
         self.0
@@ -349,60 +360,6 @@ impl Inner {
             Standing::Plain | Standing::Probe(_) => {
                 self.ask(now, |machine, _, _| machine.generation == ticket.generation)
             }
-        }
-    }
-}
-
-/// Answers to questions, of a machine that has let time pass.
-impl Machine {
-    pub(crate) fn state_now(&self, hot: &Hot, now: Tick) -> State {
-        if !matches!(self.phase, Phase::Closed { .. }) {
-            return self.state();
-        }
-        let pressure = self
-            .counts
-            .evaluate(&hot.shards, self.generation, now)
-            .pressure;
-        if is_degraded(self.policy.checked(), pressure) {
-            State::Degraded
-        } else {
-            State::Closed
-        }
-    }
-
-    /// The rejection that a call would get.
-    pub(crate) fn refusal(&self, hot: &Hot, now: Tick) -> Option<Rejection> {
-        let refuse = |reason, retry_after| {
-            Some(Rejection {
-                reason,
-                retry_after,
-            })
-        };
-        let policy = self.policy.checked();
-        match &self.phase {
-            Phase::Open { end } if now < *end => refuse(Reason::Open, end.since(now)),
-            Phase::Forced { open: true, until } => refuse(
-                Reason::Forced,
-                until.map_or(FORCED_WAIT, |until| until.since(now)),
-            ),
-            Phase::HalfOpen { leases, .. } if leases.len() >= policy.probes as usize => hot
-                .saturation()
-                .or_else(|| refuse(Reason::Probing, probing_wait(leases, now))),
-            Phase::Closed { ramp: Some(ramp) } if !ramp.would_admit(policy.ramp, now) => {
-                hot.saturation().or_else(|| refuse(Reason::Ramping, SOON))
-            }
-            Phase::Closed { .. }
-            | Phase::Open { .. }
-            | Phase::HalfOpen { .. }
-            | Phase::Forced { .. } => hot.saturation(),
-        }
-    }
-
-    fn is_due(&self, now: Tick) -> bool {
-        match &self.phase {
-            Phase::Open { end } => *end <= now,
-            Phase::HalfOpen { leases, .. } => leases.len() < self.policy.checked().probes as usize,
-            Phase::Closed { .. } | Phase::Forced { .. } => false,
         }
     }
 }

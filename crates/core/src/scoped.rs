@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::breaker::Breaker;
 use crate::event::{Reason, Rejection, Transition};
+use crate::kind::Kind;
 use crate::outcome::Outcome;
 use crate::permit::Permit;
 use crate::policy::{Mode, Policy};
@@ -247,40 +248,62 @@ impl ScopedPermit {
                 Vec::new()
             }
             Outcome::Success { .. } => {
-                if let Some(key) = self
-                    .scopes
-                    .0
+                let touched = &self.scopes.0;
+                let key = touched
                     .key
                     .as_ref()
-                    .and_then(|key| self.scopes.0.registry.find_breaker(key))
-                {
+                    .and_then(|key| touched.registry.find_breaker(key));
+                if let Some(key) = key {
                     key.clear_hold();
                 }
-                self.settle(
-                    [Scope::Provider, Scope::Model, Scope::Key].as_slice(),
-                    outcome,
-                    now,
-                )
+                self.settle(&[Scope::Provider, Scope::Model, Scope::Key], outcome, now)
             }
             Outcome::Failure(failure) => {
-                let row = Scope::charged(failure.kind(), self.scopes.policy(Scope::Model).per());
-                let charged = evidence.unwrap_or(row);
-                let charged = self.scopes.nearest(charged);
+                let charged = self.charge(failure.kind(), evidence);
                 if !self.scopes.policy(charged).kind(failure.kind()).count {
                     self.cancel(now);
                     return Vec::new();
                 }
                 let scopes = self.scopes.clone();
+                let charged = if self.has_room(charged, now) {
+                    charged
+                } else {
+                    Scope::Provider
+                };
                 let transitions = self.settle(&[charged], outcome, now);
                 if charged == Scope::Model && !transitions.is_empty() {
-                    scopes
-                        .0
-                        .registry
-                        .open_provider_with_its_models(&scopes.0.provider, now);
+                    let registry = &scopes.0.registry;
+                    registry.open_provider_with_its_models(&scopes.0.provider, now);
                 }
                 transitions
             }
         }
+    }
+
+    /// Whom a failure of this kind is charged to.
+    ///
+    /// A model's probe that never got through has failed as a probe: charged to a provider that is not half-open it
+    /// would leave the model's slot free, and one call after another would knock.
+    fn charge(&self, kind: Kind, evidence: Option<Scope>) -> Scope {
+        let row = Scope::charged(kind, self.scopes.policy(Scope::Model).per());
+        let charged = self.scopes.nearest(evidence.unwrap_or(row));
+        let model_alone = self.probes(Scope::Model) && !self.probes(Scope::Provider);
+        if charged == Scope::Provider && model_alone {
+            Scope::Model
+        } else {
+            charged
+        }
+    }
+
+    fn probes(&self, scope: Scope) -> bool {
+        self.permits
+            .iter()
+            .any(|(of, permit)| *of == scope && permit.is_probe())
+    }
+
+    /// Whether this scope has a breaker, made if need be. A newcomer to a full registry is guarded by its provider.
+    fn has_room(&self, scope: Scope, now: Tick) -> bool {
+        self.permits.iter().any(|(of, _)| *of == scope) || self.scopes.ensure(scope, now).is_some()
     }
 
     /// Settles these scopes with the outcome, making the breakers that do not exist yet, and the others as neutral.
@@ -296,11 +319,9 @@ impl ScopedPermit {
             }
         }
         for scope in charged.iter().filter(|scope| !settled.contains(scope)) {
-            // Its first outcome: there was no breaker to ask when the call began.
-            if let Some(breaker) = self.scopes.ensure(*scope, now)
-                && let Ok(permit) = breaker.try_acquire(now)
-            {
-                transitions.extend(permit.record(outcome, now));
+            // There was no breaker to ask when the call began.
+            if let Some(breaker) = self.scopes.ensure(*scope, now) {
+                transitions.extend(breaker.record_as_first(outcome, now));
             }
         }
         self.scopes.touch(charged, now);

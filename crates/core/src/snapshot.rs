@@ -29,8 +29,10 @@ pub struct Snapshot {
     pub since: Tick,
     /// Counts the states entered (24 bits, wrapping).
     pub generation: u32,
-    /// What a call would be refused with, if it would.
-    pub refusal: Option<(Reason, Duration)>,
+    /// Why a call would be refused, if it would.
+    pub reason: Option<Reason>,
+    /// When asking again is of use, where it is not now. An `open` whose cooldown is over says zero.
+    pub retry_after: Option<Duration>,
     /// Failures with no success between them.
     pub run: u32,
     /// Failures by kind since the last closing, less what successes took back; only kinds with any.
@@ -134,7 +136,10 @@ impl Snapshot {
             state: machine.state_now(hot, now),
             since: machine.since,
             generation: machine.generation.get(),
-            refusal: refusal.map(|refusal| (refusal.reason, refusal.retry_after)),
+            reason: refusal.map(|refusal| refusal.reason),
+            retry_after: machine
+                .retry_after(hot, now)
+                .filter(|_| mode == Mode::Enforce),
             run: machine.counts.run,
             kinds: kinds.collect(),
             pressure: seen.iter().map(Seen::pressure).fold(0.0, f64::max),

@@ -9,30 +9,17 @@
 //! loads and stores; whoever evaluates sums the shards. A shard's ring carries the generation, and the epoch of its
 //! window, for which it counts; entries of any other are dead. Within a bucket calls only grow, so a sum is a lower
 //! bound.
-//!
-//! Hot path ([`Shard`]). No lock, no allocation after the first use, no clock read, no log.
 
-use core::array;
+mod shards;
 
-use crate::state::Generation;
-use crate::sync::{AtomicU64, MAX_SLOTS, OnceLock, Ordering, slot};
+pub(crate) use shards::{Added, MAX_SERIES, REASONS, Shards};
+
 use crate::tick::Tick;
 
 /// Buckets a window is cut into.
 const BUCKETS: u64 = 60;
 /// Buckets that count: the one that is filling and the 60 before it.
 const LIVE: u64 = BUCKETS + 1;
-/// Cells of a ring: a power of two above [`LIVE`].
-#[cfg(not(fuseline_loom))]
-const CELLS: u64 = 64;
-#[cfg(fuseline_loom)]
-const CELLS: u64 = 2;
-
-/// Windows over which one breaker counts calls: those of its `rate` and `slow` rules.
-pub(crate) const MAX_SERIES: usize = 4;
-
-/// Reasons for a rejection, each with a counter in the shard.
-pub(crate) const REASONS: usize = 5;
 
 /// The bucket of an instant.
 fn bucket(now: Tick, window_ms: u64) -> u64 {
@@ -124,205 +111,10 @@ const fn slot_of(bucket: u64) -> usize {
     (bucket % 64) as usize
 }
 
-/// A window over which calls are counted, and its epoch: both change when a reconfiguration gives the place to another
-/// window. Written under the lock, window first.
-#[derive(Debug, Default)]
-struct Series {
-    window_ms: AtomicU64,
-    epoch: AtomicU64,
-}
-
-/// The calls counted without the lock: one shard a thread slot.
-pub(crate) struct Shards {
-    series: [Series; MAX_SERIES],
-    shards: [OnceLock<Box<Shard>>; MAX_SLOTS],
-}
-
-/// What an add to a shard found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Added {
-    /// Counted.
-    Counted,
-    /// Counted, as the first of this shard in a new bucket of some window.
-    FirstOfBucket,
-    /// This thread has no shard: count under the lock.
-    NoShard,
-}
-
-impl Shards {
-    pub(crate) fn new() -> Self {
-        Self {
-            series: array::from_fn(|_| Series::default()),
-            shards: array::from_fn(|_| OnceLock::new()),
-        }
-    }
-
-    /// Counts one call in each window.
-    pub(crate) fn add(&self, generation: Generation, now: Tick) -> Added {
-        let Some(shard) = self.own() else {
-            return Added::NoShard;
-        };
-        let mut added = Added::Counted;
-        for (series, ring) in self.series.iter().zip(&shard.rings) {
-            // Epoch before window: a stale pair then carries the old epoch and dies.
-            let epoch = series.epoch.load(Ordering::Acquire);
-            let window_ms = series.window_ms.load(Ordering::Relaxed);
-            if window_ms != 0 && ring.add(tag(generation, epoch), bucket(now, window_ms)) {
-                added = Added::FirstOfBucket;
-            }
-        }
-        added
-    }
-
-    /// Counts a rejection for this reason; false where this thread has no shard.
-    pub(crate) fn reject(&self, reason: usize) -> bool {
-        let counter = self.own().and_then(|shard| shard.rejected.get(reason));
-        if let Some(counter) = counter {
-            counter.store(
-                counter.load(Ordering::Relaxed).wrapping_add(1),
-                Ordering::Relaxed,
-            );
-        }
-        counter.is_some()
-    }
-
-    /// Rejections for this reason, over all shards.
-    pub(crate) fn rejected(&self, reason: usize) -> u64 {
-        let all = self.live().filter_map(|shard| shard.rejected.get(reason));
-        all.fold(0, |sum, counter| {
-            sum.wrapping_add(counter.load(Ordering::Relaxed))
-        })
-    }
-
-    /// Calls of this generation that are live in this window at `now`: a lower bound while others add. Under the lock.
-    pub(crate) fn sum(&self, place: usize, generation: Generation, now: Tick) -> u64 {
-        let Some(series) = self.series.get(place) else {
-            return 0;
-        };
-        let tag = tag(generation, series.epoch.load(Ordering::Relaxed));
-        let head = bucket(now, series.window_ms.load(Ordering::Relaxed));
-        self.live()
-            .filter_map(|shard| shard.rings.get(place))
-            .map(|ring| ring.sum(tag, head))
-            .sum()
-    }
-
-    /// Gives a place to another window, empty; 0 = nobody counts here. Under the lock.
-    pub(crate) fn assign(&self, place: usize, window_ms: u64) {
-        if let Some(series) = self.series.get(place) {
-            series.window_ms.store(window_ms, Ordering::Relaxed);
-            let next = series.epoch.load(Ordering::Relaxed).wrapping_add(1);
-            series.epoch.store(next, Ordering::Release);
-        }
-    }
-
-    fn own(&self) -> Option<&Shard> {
-        let shard = self.shards.get(slot()?)?;
-        Some(match shard.get() {
-            Some(shard) => shard,
-            None => shard.get_or_init(Box::default),
-        })
-    }
-
-    fn live(&self) -> impl Iterator<Item = &Shard> {
-        self.shards
-            .iter()
-            .filter_map(|shard| shard.get().map(|shard| &**shard))
-    }
-}
-
-/// Generation (24 bits, never all ones together with the epoch) and epoch (40 bits) in one word.
-fn tag(generation: Generation, epoch: u64) -> u64 {
-    u64::from(generation.get()) << 40 | (epoch & ((1 << 40) - 1))
-}
-
-/// One thread's counts. Only that thread writes.
-#[derive(Debug, Default)]
-struct Shard {
-    rings: [ShardRing; MAX_SERIES],
-    rejected: [AtomicU64; REASONS],
-}
-
-/// One thread's calls within one window.
-#[derive(Debug)]
-struct ShardRing {
-    /// For which generation and epoch the cells count.
-    tag: AtomicU64,
-    /// Bucket number (32 bits, wrapping) and count (32 bits, saturating).
-    cells: [AtomicU64; CELLS as usize],
-}
-
-impl Default for ShardRing {
-    fn default() -> Self {
-        // No tag is all ones: epochs are far below 40 bits.
-        Self {
-            tag: AtomicU64::new(u64::MAX),
-            cells: array::from_fn(|_| AtomicU64::new(0)),
-        }
-    }
-}
-
-impl ShardRing {
-    /// Adds one; true if it is the first in its bucket.
-    fn add(&self, tag: u64, bucket: u64) -> bool {
-        if self.tag.load(Ordering::Relaxed) != tag {
-            self.restart(tag);
-        }
-        let Some(cell) = self.cells.get((bucket % CELLS) as usize) else {
-            return false;
-        };
-        let number = u64::from(bucket as u32) << 32;
-        let now = cell.load(Ordering::Relaxed);
-        let first = now & !u64::from(u32::MAX) != number || now as u32 == 0;
-        let count = if first {
-            1
-        } else {
-            (now as u32).saturating_add(1)
-        };
-        cell.store(number | u64::from(count), Ordering::Release);
-        first
-    }
-
-    #[cold]
-    fn restart(&self, tag: u64) {
-        self.tag.store(u64::MAX, Ordering::Release);
-        for cell in &self.cells {
-            cell.store(0, Ordering::Release);
-        }
-        self.tag.store(tag, Ordering::Release);
-    }
-
-    /// Sums the live cells, if they count for `tag`.
-    fn sum(&self, tag: u64, head: u64) -> u64 {
-        if self.tag.load(Ordering::Acquire) != tag {
-            return 0;
-        }
-        let live = |cell: &AtomicU64| {
-            let entry = cell.load(Ordering::Relaxed);
-            let age = (head as u32).wrapping_sub((entry >> 32) as u32);
-            // A thread whose reading of the clock is a little ahead has made its entry in the future.
-            let counts = u64::from(age) < LIVE || age > u32::MAX - LIVE as u32;
-            if counts {
-                entry & u64::from(u32::MAX)
-            } else {
-                0
-            }
-        };
-        self.cells.iter().map(live).sum()
-    }
-}
-
-impl core::fmt::Debug for Shards {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.debug_struct("Shards")
-            .field("series", &self.series)
-            .finish_non_exhaustive()
-    }
-}
-
 #[cfg(all(test, not(fuseline_loom)))]
 mod tests {
     use super::*;
+    use crate::state::Generation;
 
     fn at(ms: u64) -> Tick {
         Tick::from_millis(ms)

@@ -547,3 +547,59 @@ fn only_a_closing_counts_as_closed_and_pressure_that_falls_does_not() {
     ];
     assert_eq!(entered, expected);
 }
+
+#[test]
+fn a_models_probe_that_cannot_connect_has_failed_and_no_second_call_knocks() {
+    let bench = Bench::new(&spec());
+    for _ in 0..2 {
+        bench.record("m", &Outcome::failure(Kind::ServerError), at(0));
+    }
+    let probe = bench.acquire("m", "0", at(15_000)).unwrap();
+    assert!(probe.is_probe());
+    probe.record(&Outcome::failure(Kind::Network), None, at(15_001));
+    assert_eq!(
+        bench.state(&ScopeName::model("p", "m"), at(15_001)),
+        Some(State::Open)
+    );
+    assert!(bench.acquire("m", "0", at(15_002)).is_err());
+    let provider = bench
+        .registry
+        .find_breaker(&ScopeName::provider("p"))
+        .unwrap();
+    assert_eq!(
+        provider.snapshot(at(15_002)).run,
+        0,
+        "charged once, to the breaker under probe"
+    );
+    bench.record("n", &Outcome::failure(Kind::Network), at(15_003));
+    assert_eq!(
+        provider.snapshot(at(15_003)).run,
+        1,
+        "any other call's is the provider's"
+    );
+}
+
+#[test]
+fn the_result_of_a_call_older_than_its_breaker_is_late_once_that_has_changed() {
+    let bench = Bench::new(&spec());
+    let old: Vec<_> = (0..2)
+        .map(|_| bench.acquire("m", "0", at(0)).unwrap())
+        .collect();
+    for _ in 0..2 {
+        bench.record("m", &Outcome::failure(Kind::ServerError), at(1));
+    }
+    let model = bench
+        .registry
+        .find_breaker(&ScopeName::model("p", "m"))
+        .unwrap();
+    assert_eq!(model.state(at(1)), State::Open);
+    // Past the cooldown: these two were never probes.
+    for permit in old {
+        permit.record(&OK, None, at(20_000));
+    }
+    let seen = model.snapshot(at(20_000));
+    assert_eq!(
+        (seen.state, seen.late, seen.retry_after),
+        (State::Open, 2, Some(Duration::ZERO))
+    );
+}

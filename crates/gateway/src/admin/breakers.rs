@@ -86,8 +86,8 @@ impl View {
             state: snapshot.state.as_str(),
             since_ms_ago: ago(snapshot.since, now),
             generation: snapshot.generation,
-            reason: snapshot.refusal.map(|(reason, _)| reason.as_str()),
-            retry_after_ms: snapshot.refusal.map(|(_, wait)| millis(wait)),
+            reason: snapshot.reason.map(fuseline_core::Reason::as_str),
+            retry_after_ms: snapshot.retry_after.map(millis),
             run: snapshot.run,
             kinds: snapshot
                 .kinds

@@ -57,7 +57,7 @@ async fn calls(gateway: &Gateway, times: u32) -> Vec<Answer> {
 }
 
 async fn due(gateway: &Gateway, name: &str) {
-    until(async || breaker(gateway, name).await["retry_after_ms"].is_null()).await;
+    until(async || breaker(gateway, name).await["retry_after_ms"] == 0).await;
 }
 
 #[tokio::test]

@@ -50,16 +50,16 @@ async fn report_2_a_probe_answered_404_or_cut_never_keeps_its_slot() {
     send(gateway.addr(), chat()).await;
     assert_eq!(state(&gateway, "a/m").await, "open");
     // Run 1: a 404 says nothing about health; the very next call is a probe again.
-    primary.set(Reply::status(404)).await;
+    primary.set(Reply::status(404)).await.unwrap();
     due(&gateway, "a/m").await;
     assert_eq!(send(gateway.addr(), chat()).await.status, 404);
     assert_eq!(state(&gateway, "a/m").await, "half_open");
     // Run 2: the body is cut in the middle.
-    primary.set(Reply::ok().cut_after(1)).await;
+    primary.set(Reply::ok().cut_after(1)).await.unwrap();
     assert_eq!(send(gateway.addr(), chat()).await.status, 504);
     assert_eq!(state(&gateway, "a/m").await, "open");
     assert_eq!(primary.hits(), 3);
-    primary.set(Reply::ok()).await;
+    primary.set(Reply::ok()).await.unwrap();
     due(&gateway, "a/m").await;
     assert_eq!(send(gateway.addr(), chat()).await.status, 200);
     assert_eq!(state(&gateway, "a/m").await, "closed");
