@@ -1,0 +1,111 @@
+//! The registry: names, settings, live reconfiguration.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use core::time::Duration;
+
+use fuseline_core::{
+    Kind, Outcome, Policy, PolicySpec, Registry, RegistryError, ScopeName, State, Tick, TripRule,
+};
+
+fn at(ms: u64) -> Tick {
+    Tick::from_millis(ms)
+}
+
+fn spec() -> PolicySpec {
+    PolicySpec {
+        trip: Some(vec![TripRule::Consecutive { failures: 2 }]),
+        jitter: Some(0.0),
+        ..PolicySpec::default()
+    }
+}
+
+#[test]
+fn the_same_name_with_other_settings_is_an_error_and_none_is_not_closed() {
+    let registry = Registry::default();
+    let name = ScopeName::provider("p");
+    assert!(registry.find_breaker(&name).is_none());
+    let policy = Policy::new(&spec()).unwrap();
+    let breaker = registry.get_breaker(&name, &policy, at(0)).unwrap();
+    assert!(registry.get_breaker(&name, &policy, at(0)).is_ok());
+    let error = registry
+        .get_breaker(&name, &Policy::default(), at(0))
+        .unwrap_err();
+    assert_eq!(error, RegistryError::OtherSettings(name.clone()));
+    assert_eq!(
+        error.to_string(),
+        "breaker `p` exists with other settings; reconfigure it, or use another name"
+    );
+    breaker.reconfigure(Policy::default(), at(0));
+    assert!(
+        registry
+            .get_breaker(&name, &Policy::default(), at(0))
+            .is_ok()
+    );
+}
+
+#[test]
+fn reconfiguration_keeps_generation_run_episodes_and_the_end_of_a_cooldown() {
+    let registry = Registry::default();
+    let rate = |window| TripRule::Rate {
+        threshold: 0.9,
+        window: Duration::from_secs(window),
+        min_calls: 5,
+    };
+    let with = |trip: Vec<TripRule>, cooldown| {
+        let spec = PolicySpec {
+            trip: Some(trip),
+            cooldown: Some(Duration::from_secs(cooldown)),
+            ..spec()
+        };
+        Policy::new(&spec).unwrap()
+    };
+    let name = ScopeName::provider("p");
+    let before = with(vec![TripRule::Consecutive { failures: 4 }, rate(60)], 15);
+    let breaker = registry.get_breaker(&name, &before, at(0)).unwrap();
+    let fail = |now| {
+        breaker
+            .try_acquire(now)
+            .unwrap()
+            .record(&Outcome::failure(Kind::ServerError), now)
+    };
+    for _ in 0..3 {
+        fail(at(1));
+    }
+    registry.reconfigure(
+        &name,
+        with(
+            vec![TripRule::Consecutive { failures: 4 }, rate(60), rate(10)],
+            99,
+        ),
+        at(2),
+    );
+    let seen = breaker.snapshot(at(2));
+    assert_eq!((seen.run, seen.generation), (3, 0));
+    let hits: Vec<_> = seen
+        .rules
+        .iter()
+        .map(|rule| (rule.hits, rule.calls))
+        .collect();
+    assert_eq!(
+        hits,
+        [(3, None), (3, Some(3)), (0, Some(0))],
+        "the old window kept its counts, the new one is empty"
+    );
+    fail(at(3));
+    assert_eq!(
+        breaker.check(at(3)).unwrap_err().retry_after,
+        Duration::from_secs(99)
+    );
+    registry.reconfigure(
+        &name,
+        with(vec![TripRule::Consecutive { failures: 1 }], 1),
+        at(4),
+    );
+    assert_eq!(
+        breaker.check(at(3_003)).unwrap_err().retry_after,
+        Duration::from_secs(96),
+        "its end does not move"
+    );
+    assert_eq!(breaker.state(at(5)), State::Open);
+}
