@@ -1,7 +1,5 @@
 //! The registry: names, settings, live reconfiguration.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 use core::time::Duration;
 
 use fuseline_core::{
