@@ -6,8 +6,8 @@ use core::time::Duration;
 
 use fuseline_core::{
     Cause, Clock, Failure, Kind, KindSpec, Mode, Outcome, Per, Policies, Policy, PolicySpec,
-    Reason, Registry, RegistryConfig, RegistryError, Scope, ScopeName, ScopedPermit,
-    ScopedRejection, Scopes, State, Tick, TripRule,
+    Reason, Registry, RegistryConfig, Scope, ScopeName, ScopedPermit, ScopedRejection, Scopes,
+    State, Tick, TripRule,
 };
 
 const OK: Outcome = Outcome::success(Duration::from_millis(200));
