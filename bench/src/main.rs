@@ -3,6 +3,7 @@
 mod load;
 mod process;
 mod proxy;
+mod replay;
 mod servers;
 
 use anyhow::{Result, bail};
@@ -12,9 +13,10 @@ async fn main() -> Result<()> {
     let mut args = std::env::args().skip(1);
     match (args.next().as_deref(), args.next().as_deref()) {
         (Some("proxy"), None) => proxy::measure().await,
+        (Some("replay"), None) => replay::measure(),
         // Started by the measurements themselves, each in its own process so that its CPU and memory can be told apart.
         (Some("serve"), Some("upstream")) => servers::upstream().await,
         (Some("serve"), Some(name)) => servers::bare_proxy(name).await,
-        _ => bail!("usage: bench/run proxy"),
+        _ => bail!("usage: bench/run proxy|replay"),
     }
 }

@@ -184,30 +184,51 @@ impl fmt::Display for Kind {
     }
 }
 
-/// The text names no kind.
+/// A text names nothing known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownKind(String);
+pub struct UnknownName {
+    what: &'static str,
+    name: String,
+    known: Vec<&'static str>,
+}
 
-impl fmt::Display for UnknownKind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no kind of failure; the kinds are", self.0)?;
-        for (at, kind) in Kind::ALL.iter().enumerate() {
-            write!(f, "{} {kind}", if at == 0 { "" } else { "," })?;
+impl UnknownName {
+    pub(crate) fn new(
+        what: &'static str,
+        name: &str,
+        known: impl IntoIterator<Item = &'static str>,
+    ) -> Self {
+        let known = known.into_iter().collect();
+        Self {
+            what,
+            name: name.to_owned(),
+            known,
         }
-        Ok(())
     }
 }
 
-impl core::error::Error for UnknownKind {}
+impl fmt::Display for UnknownName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "`{}` is no {}; there are {}",
+            self.name,
+            self.what,
+            self.known.join(", ")
+        )
+    }
+}
+
+impl core::error::Error for UnknownName {}
 
 impl FromStr for Kind {
-    type Err = UnknownKind;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, UnknownKind> {
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
         Self::ALL
             .into_iter()
             .find(|kind| kind.as_str() == name)
-            .ok_or_else(|| UnknownKind(name.to_owned()))
+            .ok_or_else(|| UnknownName::new("kind of failure", name, Self::ALL.map(Self::as_str)))
     }
 }
 
@@ -236,7 +257,7 @@ mod tests {
         let error = "server-error".parse::<Kind>().unwrap_err().to_string();
         assert!(
             error.starts_with(
-                "`server-error` is no kind of failure; the kinds are server_error, overloaded"
+                "`server-error` is no kind of failure; there are server_error, overloaded"
             ),
             "{error}"
         );

@@ -111,6 +111,57 @@ fn two_callers_at_the_end_of_a_cooldown_are_one_probe() {
 }
 
 #[test]
+fn of_three_callers_two_become_probes_where_two_may() {
+    model(|| {
+        let two = PolicySpec {
+            probes: Some(2),
+            ..spec(TripRule::Consecutive { failures: 1 })
+        };
+        let breaker = breaker(&two);
+        fail(&breaker, at(0));
+        let callers: Vec<_> = (0..2)
+            .map(|_| {
+                let breaker = breaker.clone();
+                thread::spawn(move || breaker.try_acquire_owned(Duration::ZERO, at(1_000)))
+            })
+            .collect();
+        let mine = breaker.try_acquire_owned(Duration::ZERO, at(1_000));
+        let theirs = callers.into_iter().map(|caller| caller.join().unwrap());
+        let all: Vec<_> = theirs.chain([mine]).collect();
+        assert_eq!(all.iter().filter(|answer| answer.is_ok()).count(), 2);
+        assert_eq!(breaker.snapshot(at(1_000)).live_probes, 2);
+    });
+}
+
+#[test]
+fn a_probe_dropped_as_its_lease_ends_is_either_gone_or_failed() {
+    model(|| {
+        let breaker = in_a_row(1);
+        fail(&breaker, at(0));
+        let probe = breaker
+            .try_acquire_owned(Duration::ZERO, at(1_000))
+            .unwrap();
+        race(
+            &breaker,
+            |_| drop(probe),
+            |breaker| {
+                if let Ok(next) = breaker.try_acquire(at(2_000)) {
+                    assert!(next.is_probe());
+                    next.record(&Outcome::success(Duration::ZERO), at(2_000));
+                }
+            },
+        );
+        let seen = breaker.snapshot(at(2_000));
+        assert_eq!(seen.live_probes, 0);
+        match seen.state {
+            State::Closed => assert_eq!(count(&breaker, State::Open), 1),
+            State::Open => assert_eq!(seen.episodes, 1),
+            state => panic!("{state}"),
+        }
+    });
+}
+
+#[test]
 fn a_dropped_probe_gives_its_slot_back_exactly_once() {
     model(|| {
         let breaker = in_a_row(1);

@@ -8,7 +8,7 @@ use core::str::FromStr;
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use crate::kind::Kind;
+use crate::kind::{Kind, UnknownName};
 use crate::policy::{Count, KindSpec, OnSuccess, Per, PolicySpec};
 use crate::trip::TripRule;
 
@@ -29,56 +29,6 @@ pub enum Preset {
     /// 5 within 60 s, 30 s, one good probe; by model.
     N4n,
 }
-
-/// Every kind that tells of the call rather than of what its caller made of it.
-const EVERY_ERROR: [Kind; 15] = [
-    Kind::ServerError,
-    Kind::Overloaded,
-    Kind::RateLimit,
-    Kind::QuotaExhausted,
-    Kind::Timeout,
-    Kind::Network,
-    Kind::EmptyResponse,
-    Kind::StreamStall,
-    Kind::StreamTruncated,
-    Kind::Auth,
-    Kind::Permission,
-    Kind::BadRequest,
-    Kind::NotFound,
-    Kind::ContextLength,
-    Kind::ContentPolicy,
-];
-
-const TRANSIENT_OR_LIMITED: [Kind; 9] = [
-    Kind::ServerError,
-    Kind::Overloaded,
-    Kind::RateLimit,
-    Kind::QuotaExhausted,
-    Kind::Timeout,
-    Kind::Network,
-    Kind::EmptyResponse,
-    Kind::StreamStall,
-    Kind::StreamTruncated,
-];
-
-const STATUS_AND_NETWORK: [Kind; 6] = [
-    Kind::ServerError,
-    Kind::Overloaded,
-    Kind::RateLimit,
-    Kind::QuotaExhausted,
-    Kind::Timeout,
-    Kind::Network,
-];
-
-const N4N: [Kind; 7] = [
-    Kind::ServerError,
-    Kind::Overloaded,
-    Kind::RateLimit,
-    Kind::QuotaExhausted,
-    Kind::Timeout,
-    Kind::Network,
-    Kind::StreamStall,
-];
 
 impl Preset {
     /// Every preset.
@@ -117,38 +67,50 @@ impl Preset {
             min_calls: 10,
         }];
         match self {
-            Self::Vernllm => base(in_a_row, 30, 1, Count::Call, &EVERY_ERROR),
-            Self::Llmtest => base(in_a_row, 60, 2, Count::Attempt, &STATUS_AND_NETWORK),
-            Self::LlmtestRate => base(half, 60, 2, Count::Attempt, &STATUS_AND_NETWORK),
+            Self::Vernllm => base(in_a_row, 30, 1, Count::Call, |kind| {
+                kind <= Kind::ContentPolicy
+            }),
+            Self::Llmtest => base(in_a_row, 60, 2, Count::Attempt, |kind| {
+                kind <= Kind::Network
+            }),
+            Self::LlmtestRate => base(half, 60, 2, Count::Attempt, |kind| kind <= Kind::Network),
             Self::Omniroute => PolicySpec {
                 on_success: Some(OnSuccess::Decrement),
                 backoff: Some(2.0),
                 backoff_after: Some(3),
                 max_cooldown: Some(Duration::from_secs(16 * 30)),
-                ..base(in_a_row, 30, 1, Count::Attempt, &TRANSIENT_OR_LIMITED)
+                ..base(in_a_row, 30, 1, Count::Attempt, |kind| {
+                    kind <= Kind::StreamTruncated
+                })
             },
-            Self::Agents => base(within_a_minute, 30, 2, Count::Attempt, &EVERY_ERROR),
+            Self::Agents => base(within_a_minute, 30, 2, Count::Attempt, |kind| {
+                kind <= Kind::ContentPolicy
+            }),
             Self::N4n => PolicySpec {
                 per: Some(Per::Model),
-                ..base(within_a_minute, 30, 1, Count::Attempt, &N4N)
+                ..base(within_a_minute, 30, 1, Count::Attempt, |kind| {
+                    kind <= Kind::Network || kind == Kind::StreamStall
+                })
             },
         }
     }
 }
 
-/// What the presets share: one probe, no growth, charged to the provider; the kinds listed count and no others.
+/// What the presets share: one probe, no growth, charged to the provider; these kinds count and no others. Kinds are
+/// in the order of their enum: answers and the network first, then what is wrong with a good status, then what the
+/// caller did wrong, then what says nothing of the call.
 fn base(
     trip: Vec<TripRule>,
     cooldown_secs: u64,
     successes_to_close: u32,
     count: Count,
-    counted: &[Kind],
+    counts: impl Fn(Kind) -> bool,
 ) -> PolicySpec {
     let row = |kind| {
         (
             kind,
             KindSpec {
-                count: Some(counted.contains(&kind)),
+                count: Some(counts(kind)),
                 ..KindSpec::default()
             },
         )
@@ -175,30 +137,14 @@ impl fmt::Display for Preset {
     }
 }
 
-/// The text names no preset.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnknownPreset(String);
-
-impl fmt::Display for UnknownPreset {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "`{}` is no preset; there are vernllm, llmtest, llmtest-rate, omniroute, agents, n4n",
-            self.0
-        )
-    }
-}
-
-impl core::error::Error for UnknownPreset {}
-
 impl FromStr for Preset {
-    type Err = UnknownPreset;
+    type Err = UnknownName;
 
-    fn from_str(name: &str) -> Result<Self, UnknownPreset> {
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
         Self::ALL
             .into_iter()
             .find(|preset| preset.as_str() == name)
-            .ok_or_else(|| UnknownPreset(name.to_owned()))
+            .ok_or_else(|| UnknownName::new("preset", name, Self::ALL.map(Self::as_str)))
     }
 }
 
