@@ -14,7 +14,7 @@ use crate::policy::{Mode, Policy};
 use crate::scope::ScopeName;
 use crate::state::State;
 use crate::sync::{Mutex, MutexGuard, lock};
-use crate::tick::Tick;
+use crate::tick::{Tick, millis};
 
 /// A circuit breaker. Clones are handles on the same one.
 ///
@@ -87,6 +87,7 @@ impl Breaker {
     ///
     /// # Errors
     /// The call must not be made; the rejection says why and when to ask again.
+    #[inline]
     pub fn try_acquire(&self, now: Tick) -> Result<Permit<'_>, Rejection> {
         self.try_acquire_within(Duration::ZERO, now)
     }
@@ -95,6 +96,7 @@ impl Breaker {
     ///
     /// # Errors
     /// As [`try_acquire`](Self::try_acquire).
+    #[inline]
     pub fn try_acquire_within(&self, limit: Duration, now: Tick) -> Result<Permit<'_>, Rejection> {
         let ticket = self.0.acquire(limit, now)?;
         Ok(Permit::new(Handle::Borrowed(&self.0), ticket))
@@ -104,6 +106,7 @@ impl Breaker {
     ///
     /// # Errors
     /// As [`try_acquire`](Self::try_acquire).
+    #[inline]
     pub fn try_acquire_owned(
         &self,
         limit: Duration,
@@ -256,23 +259,33 @@ impl Inner {
         question(&later, &self.hot, now)
     }
 
+    #[inline]
     fn acquire(&self, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
-        let asked = match self.hot.mode() {
-            Mode::Off => return Ok(self.unseated(Standing::Off)),
-            Mode::Enforce | Mode::Shadow => self.hot.ask(now),
-        };
-        let answer = match asked {
+        match self.hot.plain(now) {
+            Some(ticket) => Ok(ticket),
+            None => self.acquire_limited(limit, now),
+        }
+    }
+
+    fn acquire_limited(&self, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
+        let mode = self.hot.mode();
+        if mode == Mode::Off {
+            return Ok(self.unseated(Standing::Off));
+        }
+        let rejection = match self.hot.ask(now) {
             Asked::Admitted(ticket) => return Ok(ticket),
-            Asked::Rejected(rejection) => Err(rejection),
-            Asked::Unclear => self.lock().acquire(&self.hot, limit, now),
+            Asked::Rejected(rejection) => rejection,
+            Asked::Unclear => match self.lock().acquire(&self.hot, limit, now) {
+                Ok(ticket) => return Ok(ticket),
+                Err(rejection) => rejection,
+            },
         };
-        answer.or_else(|rejection| {
-            self.hot.rejected(rejection.reason);
-            match self.hot.mode() {
-                Mode::Shadow => Ok(self.unseated(Standing::Ghost(rejection))),
-                Mode::Enforce | Mode::Off => Err(rejection),
-            }
-        })
+        self.hot.rejected(rejection.reason);
+        if mode == Mode::Shadow {
+            let wait = millis(rejection.retry_after);
+            return Ok(self.unseated(Standing::Ghost(rejection.reason, wait)));
+        }
+        Err(rejection)
     }
 
     fn unseated(&self, standing: Standing) -> Ticket {
@@ -283,48 +296,50 @@ impl Inner {
         }
     }
 
+    #[inline]
     pub(crate) fn settle(
         &self,
         ticket: &Ticket,
         outcome: &Outcome,
         now: Tick,
     ) -> Option<Transition> {
+        let mut recorded = Recorded::Undecided;
+        if let (Standing::Plain, Outcome::Success { took }) = (ticket.standing, outcome) {
+            recorded = self.hot.success(ticket.generation, *took, now);
+            if recorded == Recorded::Done && ticket.seat == Seat::Unlimited {
+                return None;
+            }
+        }
+        self.settle_rest(ticket, outcome, recorded, now)
+    }
+
+    /// Settles what is no quiet success: `recorded` says how far the hot path came with it.
+    fn settle_rest(
+        &self,
+        ticket: &Ticket,
+        outcome: &Outcome,
+        recorded: Recorded,
+        now: Tick,
+    ) -> Option<Transition> {
         self.hot.leave(ticket.seat);
-        let probe = match ticket.standing {
-            Standing::Ghost(_) | Standing::Off => return None,
-            Standing::Plain => false,
-            Standing::Probe(_) => true,
-        };
-        match outcome {
-            Outcome::Success { took } => {
-                let recorded = if probe {
-                    Recorded::Undecided
-                } else {
-                    self.hot.success(ticket.generation, *took, now)
-                };
-                match recorded {
-                    Recorded::Done => None,
-                    Recorded::Late => {
-                        self.hot.late();
-                        None
-                    }
-                    Recorded::Undecided | Recorded::Counted => {
-                        let counted = recorded == Recorded::Counted;
-                        self.locked(|machine| {
-                            machine.success(&self.hot, ticket, *took, counted, now)
-                        })
-                    }
-                }
+        let hot = &self.hot;
+        match (ticket.standing, outcome, recorded) {
+            (Standing::Ghost(..) | Standing::Off, ..)
+            | (Standing::Plain, Outcome::Neutral, _)
+            | (_, _, Recorded::Done) => None,
+            (_, _, Recorded::Late) => {
+                hot.late();
+                None
             }
-            Outcome::Failure(failure) => {
-                self.locked(|machine| machine.failure(&self.hot, ticket, failure, now))
+            (_, Outcome::Success { took }, Recorded::Undecided | Recorded::Counted) => {
+                let counted = recorded == Recorded::Counted;
+                self.locked(|machine| machine.success(hot, ticket, *took, counted, now))
             }
-            Outcome::Neutral => {
-                if probe {
-                    self.locked(|machine| machine.cancel(&self.hot, ticket, now))
-                } else {
-                    None
-                }
+            (_, Outcome::Failure(failure), _) => {
+                self.locked(|machine| machine.failure(hot, ticket, failure, now))
+            }
+            (Standing::Probe(_), Outcome::Neutral, _) => {
+                self.locked(|machine| machine.cancel(hot, ticket, now))
             }
         }
     }
@@ -356,7 +371,7 @@ impl Inner {
 
     pub(crate) fn is_current(&self, ticket: &Ticket, now: Tick) -> bool {
         match ticket.standing {
-            Standing::Ghost(_) | Standing::Off => true,
+            Standing::Ghost(..) | Standing::Off => true,
             Standing::Plain | Standing::Probe(_) => {
                 self.ask(now, |machine, _, _| machine.generation == ticket.generation)
             }

@@ -182,6 +182,18 @@ impl Reason {
         Self::Ramping,
     ];
 
+    /// Its place in [`COUNTED`](Self::COUNTED).
+    pub(crate) const fn counter(self) -> Option<usize> {
+        match self {
+            Self::Forced => Some(0),
+            Self::Open => Some(1),
+            Self::Probing => Some(2),
+            Self::Saturated => Some(3),
+            Self::Ramping => Some(4),
+            Self::Held => None,
+        }
+    }
+
     /// The name in logs, metrics and replays.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -218,3 +230,15 @@ impl fmt::Display for Rejection {
 }
 
 impl core::error::Error for Rejection {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_in_the_order_of_the_list() {
+        for (at, reason) in Reason::COUNTED.into_iter().enumerate() {
+            assert_eq!(reason.counter(), Some(at));
+        }
+    }
+}

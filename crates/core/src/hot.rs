@@ -1,8 +1,8 @@
 //! The hot path: what a call touches while nothing is wrong, and while the breaker is plainly open.
 //!
 //! **Leave** is one load of the state word. **A success** is counted in the thread's own shard if the run is 0 and no
-//! rule could trip; after its add it fences and reads the run word again, while the locked side publishes the run word,
-//! fences, then sums. Whatever the order, either the sum has the add or the success sees the word and goes through the
+//! rule could trip; after its add, which is a barrier, it looks at the run word again, while the locked side publishes the
+//! run word, fences, then sums. Whatever the order, either the sum has the add or the success sees the word and goes through the
 //! lock: no trip is missed.
 //!
 //! Hot path. No lock, no allocation, no clock read, no log.
@@ -15,7 +15,7 @@ use crate::permit::{Seat, Standing, Ticket};
 use crate::policy::{Checked, Mode};
 use crate::rules::slow_limit;
 use crate::state::{Generation, RunWord, Tag, Watch, Word};
-use crate::sync::{AtomicU64, Ordering, fence};
+use crate::sync::{AtomicU64, Ordering, look};
 use crate::tick::{Tick, millis};
 use crate::window::{Added, REASONS, Shards};
 
@@ -25,6 +25,8 @@ pub(crate) struct Hot {
     pub(crate) word: AtomicU64,
     pub(crate) run: AtomicU64,
     mode: AtomicU64,
+    /// 0 where a closed breaker lets every call pass: it is not off, and `max_in_flight` is not set.
+    limits: AtomicU64,
     /// `max_in_flight`; 0 = none.
     seats: AtomicU64,
     taken: AtomicU64,
@@ -68,6 +70,7 @@ impl Hot {
             word: AtomicU64::new(0),
             run: AtomicU64::new(0),
             mode: AtomicU64::new(0),
+            limits: AtomicU64::new(0),
             seats: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             slow_limit: AtomicU64::new(u64::MAX),
@@ -86,6 +89,9 @@ impl Hot {
             Mode::Shadow => 1,
             Mode::Off => 2,
         };
+        let off = u64::from(policy.mode == Mode::Off);
+        self.limits
+            .store(u64::from(policy.max_in_flight) | off, Ordering::Relaxed);
         self.mode.store(mode, Ordering::Relaxed);
         self.seats
             .store(u64::from(policy.max_in_flight), Ordering::Relaxed);
@@ -125,10 +131,22 @@ impl Hot {
     }
 
     /// Whether the words alone say that a call would pass, plainly.
+    #[inline]
     pub(crate) fn is_quiet(&self, now: Tick) -> bool {
+        self.plain(now).is_some()
+    }
+
+    /// Leave by two loads, where nothing is wrong and nothing is limited.
+    #[inline]
+    pub(crate) fn plain(&self, now: Tick) -> Option<Ticket> {
         let word = Word::from_bits(self.word.load(Ordering::Acquire));
-        let plain = word.tag() == Tag::Closed && now.as_millis() >= word.deadline();
-        plain && self.seats.load(Ordering::Relaxed) == 0
+        let closed = word.tag() == Tag::Closed && now.as_millis() >= word.deadline();
+        let unlimited = self.limits.load(Ordering::Relaxed) == 0;
+        (closed && unlimited).then(|| Ticket {
+            generation: word.generation(),
+            standing: Standing::Plain,
+            seat: Seat::Unlimited,
+        })
     }
 
     fn seated(&self, word: Word) -> Asked {
@@ -143,6 +161,7 @@ impl Hot {
     }
 
     /// Records the success of a plain permit.
+    #[inline]
     pub(crate) fn success(&self, generation: Generation, took: Duration, now: Tick) -> Recorded {
         let word = Word::from_bits(self.word.load(Ordering::Acquire));
         if word.generation() != generation || word.tag() != Tag::Closed {
@@ -159,8 +178,7 @@ impl Hot {
             Added::FirstOfBucket if run.watch() == Watch::NewBucket => return Recorded::Counted,
             Added::FirstOfBucket | Added::Counted => {}
         }
-        fence(Ordering::SeqCst);
-        if self.run.load(Ordering::Relaxed) == bits {
+        if look(&self.run) == bits {
             Recorded::Done
         } else {
             Recorded::Counted
@@ -226,12 +244,7 @@ impl Hot {
 
     /// Counts a rejection.
     pub(crate) fn rejected(&self, reason: Reason) {
-        let Some(at) = Reason::COUNTED
-            .iter()
-            .position(|counted| *counted == reason)
-        else {
-            return;
-        };
+        let Some(at) = reason.counter() else { return };
         if !self.shards.reject(at)
             && let Some(counter) = self.rejected.get(at)
         {

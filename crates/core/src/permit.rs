@@ -1,10 +1,11 @@
 //! `Permit`: leave to make one call, and the duty to say how it went.
 
 use core::fmt;
+use core::time::Duration;
 use std::sync::Arc;
 
 use crate::breaker::Inner;
-use crate::event::{Rejection, Transition};
+use crate::event::{Reason, Rejection, Transition};
 use crate::outcome::Outcome;
 use crate::state::Generation;
 use crate::tick::Tick;
@@ -30,6 +31,7 @@ pub(crate) enum Handle<'a> {
 impl core::ops::Deref for Handle<'_> {
     type Target = Inner;
 
+    #[inline]
     fn deref(&self) -> &Inner {
         match self {
             Self::Borrowed(inner) => inner,
@@ -58,8 +60,8 @@ pub(crate) enum Standing {
     Plain,
     /// With the number of its lease.
     Probe(u64),
-    /// It would have been rejected, but the breaker only watches.
-    Ghost(Rejection),
+    /// It would have been rejected, for this reason and so many ms, but the breaker only watches.
+    Ghost(Reason, u64),
     /// There is no breaker.
     Off,
 }
@@ -72,6 +74,7 @@ pub(crate) enum Seat {
 }
 
 impl<'a> Permit<'a> {
+    #[inline]
     pub(crate) const fn new(breaker: Handle<'a>, ticket: Ticket) -> Self {
         Self {
             breaker,
@@ -83,6 +86,7 @@ impl<'a> Permit<'a> {
     ///
     /// An outcome of an earlier generation, or while an operator forces the state, is counted as late and changes
     /// nothing.
+    #[inline]
     pub fn record(mut self, outcome: &Outcome, now: Tick) -> Option<Transition> {
         let ticket = self.ticket.take()?;
         self.breaker.settle(&ticket, outcome, now)
@@ -112,7 +116,10 @@ impl<'a> Permit<'a> {
     /// In shadow mode, the rejection that an enforcing breaker would have given.
     pub fn would_reject(&self) -> Option<Rejection> {
         match self.ticket.as_ref()?.standing {
-            Standing::Ghost(rejection) => Some(rejection),
+            Standing::Ghost(reason, ms) => Some(Rejection {
+                reason,
+                retry_after: Duration::from_millis(ms),
+            }),
             Standing::Plain | Standing::Probe(_) | Standing::Off => None,
         }
     }
@@ -126,6 +133,7 @@ impl<'a> Permit<'a> {
 }
 
 impl Drop for Permit<'_> {
+    #[inline]
     fn drop(&mut self) {
         if let Some(ticket) = self.ticket.take() {
             self.breaker.dropped(&ticket);

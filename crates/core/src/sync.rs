@@ -45,6 +45,7 @@ mod imp {
     }
 
     /// This thread's slot, if there is one.
+    #[inline]
     pub(crate) fn slot() -> Option<usize> {
         match SLOT.get() {
             UNASKED => take_slot(),
@@ -66,6 +67,20 @@ mod imp {
         *taken |= 1 << free;
         SLOT.set(free);
         Some(free)
+    }
+
+    /// Stores a value that a later [`look`] of this thread does not overtake. A swap is store and barrier in one, at half
+    /// the price of a fence. Who stores elsewhere, fences sequentially consistent and then reads the cell either reads
+    /// this value, or his store is seen by the look: both orders cannot be missed at once.
+    #[inline]
+    pub(crate) fn announce(cell: &AtomicU64, value: u64) {
+        cell.swap(value, Ordering::SeqCst);
+    }
+
+    /// Looks at a word after [`announce`].
+    #[inline]
+    pub(crate) fn look(word: &AtomicU64) -> u64 {
+        word.load(Ordering::SeqCst)
     }
 
     /// Locks. Nothing panics while it holds one of our locks, so a poisoned one is whole.
@@ -93,6 +108,16 @@ mod imp {
     #[cfg(test)]
     pub(crate) fn set_slot(slot: usize) {
         SLOT.with(|own| own.set(Some(slot)));
+    }
+
+    /// loom knows the order of sequentially consistent fences, not of accesses: the same barrier, said as it can hear it.
+    pub(crate) fn announce(cell: &AtomicU64, value: u64) {
+        cell.store(value, Ordering::Release);
+        fence(Ordering::SeqCst);
+    }
+
+    pub(crate) fn look(word: &AtomicU64) -> u64 {
+        word.load(Ordering::Relaxed)
     }
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

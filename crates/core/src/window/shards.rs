@@ -4,9 +4,9 @@
 
 use core::array;
 
-use super::{LIVE, bucket};
+use super::{BUCKETS, LIVE, bucket};
 use crate::state::Generation;
-use crate::sync::{AtomicU64, MAX_SLOTS, OnceLock, Ordering, slot};
+use crate::sync::{AtomicU64, MAX_SLOTS, OnceLock, Ordering, announce, slot};
 use crate::tick::Tick;
 
 /// Cells of a ring: a power of two above [`LIVE`].
@@ -31,6 +31,8 @@ struct Series {
 
 /// The calls counted without the lock: one shard a thread slot.
 pub(crate) struct Shards {
+    /// The places in use, one bit each.
+    places: AtomicU64,
     series: [Series; MAX_SERIES],
     shards: [OnceLock<Box<Shard>>; MAX_SLOTS],
 }
@@ -49,22 +51,35 @@ pub(crate) enum Added {
 impl Shards {
     pub(crate) fn new() -> Self {
         Self {
+            places: AtomicU64::new(0),
             series: array::from_fn(|_| Series::default()),
             shards: array::from_fn(|_| OnceLock::new()),
         }
     }
 
-    /// Counts one call in each window.
+    /// Counts one call in each window; nothing of what the thread reads afterwards by [`look`](crate::sync::look) is
+    /// older than this.
+    #[inline]
     pub(crate) fn add(&self, generation: Generation, now: Tick) -> Added {
+        let mut places = self.places.load(Ordering::Relaxed);
+        if places == 0 {
+            return Added::Counted;
+        }
         let Some(shard) = self.own() else {
             return Added::NoShard;
         };
         let mut added = Added::Counted;
-        for (series, ring) in self.series.iter().zip(&shard.rings) {
+        while places != 0 {
+            let place = places.trailing_zeros() as usize;
+            places &= places - 1;
+            let (Some(series), Some(ring)) = (self.series.get(place), shard.rings.get(place))
+            else {
+                continue;
+            };
             // Epoch before window: a stale pair then carries the old epoch and dies.
             let epoch = series.epoch.load(Ordering::Acquire);
             let window_ms = series.window_ms.load(Ordering::Relaxed);
-            if window_ms != 0 && ring.add(tag(generation, epoch), bucket(now, window_ms)) {
+            if ring.add(tag(generation, epoch), now, window_ms) {
                 added = Added::FirstOfBucket;
             }
         }
@@ -110,9 +125,17 @@ impl Shards {
             series.window_ms.store(window_ms, Ordering::Relaxed);
             let next = series.epoch.load(Ordering::Relaxed).wrapping_add(1);
             series.epoch.store(next, Ordering::Release);
+            let (places, own) = (self.places.load(Ordering::Relaxed), 1 << place);
+            let places = if window_ms == 0 {
+                places & !own
+            } else {
+                places | own
+            };
+            self.places.store(places, Ordering::Relaxed);
         }
     }
 
+    #[inline]
     fn own(&self) -> Option<&Shard> {
         let shard = self.shards.get(slot()?)?;
         Some(match shard.get() {
@@ -145,15 +168,22 @@ struct Shard {
 struct ShardRing {
     /// For which generation and epoch the cells count.
     tag: AtomicU64,
+    /// The bucket that is filling, and when it does, in ms: from, and until not any more. Spares a division a call.
+    bucket: AtomicU64,
+    from: AtomicU64,
+    until: AtomicU64,
     /// Bucket number (32 bits, wrapping) and count (32 bits, saturating).
     cells: [AtomicU64; CELLS as usize],
 }
 
 impl Default for ShardRing {
     fn default() -> Self {
-        // No tag is all ones: epochs are far below 40 bits.
         Self {
+            // No tag is all ones: epochs are far below 40 bits.
             tag: AtomicU64::new(u64::MAX),
+            bucket: AtomicU64::new(0),
+            from: AtomicU64::new(0),
+            until: AtomicU64::new(0),
             cells: array::from_fn(|_| AtomicU64::new(0)),
         }
     }
@@ -161,23 +191,36 @@ impl Default for ShardRing {
 
 impl ShardRing {
     /// Adds one; true if it is the first in its bucket.
-    fn add(&self, tag: u64, bucket: u64) -> bool {
+    #[inline]
+    fn add(&self, tag: u64, now: Tick, window_ms: u64) -> bool {
         if self.tag.load(Ordering::Relaxed) != tag {
             self.restart(tag);
         }
+        let ms = now.as_millis();
+        if ms < self.from.load(Ordering::Relaxed) || ms >= self.until.load(Ordering::Relaxed) {
+            self.turn(now, window_ms);
+        }
+        let bucket = self.bucket.load(Ordering::Relaxed);
         let Some(cell) = self.cells.get((bucket % CELLS) as usize) else {
             return false;
         };
-        let number = u64::from(bucket as u32) << 32;
-        let now = cell.load(Ordering::Relaxed);
-        let first = now & !u64::from(u32::MAX) != number || now as u32 == 0;
-        let count = if first {
-            1
-        } else {
-            (now as u32).saturating_add(1)
-        };
-        cell.store(number | u64::from(count), Ordering::Release);
+        let entry = cell.load(Ordering::Relaxed);
+        let (number, count) = (entry >> 32, entry as u32);
+        let first = count == 0 || number != u64::from(bucket as u32);
+        let count = if first { 1 } else { count.saturating_add(1) };
+        announce(cell, u64::from(bucket as u32) << 32 | u64::from(count));
         first
+    }
+
+    /// Goes to the bucket of `now`.
+    #[cold]
+    fn turn(&self, now: Tick, window_ms: u64) {
+        let number = bucket(now, window_ms);
+        let begins = |bucket: u64| bucket.saturating_mul(window_ms).div_ceil(BUCKETS);
+        self.bucket.store(number, Ordering::Relaxed);
+        self.from.store(begins(number), Ordering::Relaxed);
+        self.until
+            .store(begins(number.saturating_add(1)), Ordering::Relaxed);
     }
 
     #[cold]
@@ -186,6 +229,7 @@ impl ShardRing {
         for cell in &self.cells {
             cell.store(0, Ordering::Release);
         }
+        self.until.store(0, Ordering::Relaxed);
         self.tag.store(tag, Ordering::Release);
     }
 
