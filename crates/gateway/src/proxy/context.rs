@@ -118,10 +118,10 @@ impl Context {
         add("x-fuseline-breaker", self.breaker_state());
         add(
             "x-fuseline-why",
-            if self.why.is_empty() {
-                "answered at first try"
-            } else {
-                &self.why
+            match (self.why.is_empty(), self.attempts) {
+                (false, _) => &self.why,
+                (true, 0) => "answered by the gateway",
+                (true, _) => "answered at first try",
             },
         );
     }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use fuseline_core::{Count, Policy, Scope, Tick};
-use fuseline_llm::{Admission, Attempt, Plan, Reason, Shape, Step, Target, Terms, Verdict};
+use fuseline_llm::{
+    Admission, Attempt, Evidence, Plan, Reason, Shape, Step, Target, Terms, Verdict,
+};
 use hyper::body::Incoming;
 
 use super::Proxy;
@@ -42,6 +44,8 @@ pub(crate) struct Course<'c> {
     plan: Plan,
     /// The last whole answer, and the index of the way by which it came.
     kept: Option<(usize, Answer<Option<Incoming>>)>,
+    /// What the last verdict rests on.
+    last: Option<Evidence>,
 }
 
 impl<'c> Course<'c> {
@@ -60,6 +64,7 @@ impl<'c> Course<'c> {
             ways,
             plan,
             kept: None,
+            last: None,
         }
     }
 
@@ -215,6 +220,7 @@ impl<'c> Course<'c> {
 
     fn note(&mut self, at: usize, verdict: &Verdict) {
         self.context.ended(verdict.kind);
+        self.last = Some(verdict.evidence);
         if let (Some(kind), Some(way)) = (verdict.kind, self.ways.get(at)) {
             self.context
                 .because(format_args!("{way}: {kind} ({})", verdict.evidence));
@@ -239,6 +245,9 @@ impl<'c> Course<'c> {
         }
         if self.plan.attempts() > 0 {
             let why = self.context.why();
+            if matches!(self.last, Some(Evidence::Redirect(_))) {
+                return Ending::Refused(Refusal::redirected(why));
+            }
             return Ending::Refused(Refusal::exhausted(reason.as_str(), why));
         }
         self.refused()

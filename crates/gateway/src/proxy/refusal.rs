@@ -123,6 +123,20 @@ impl Refusal {
         }
     }
 
+    /// The last target pointed elsewhere. Only configured hosts are called, and callers do not learn of others.
+    pub(crate) fn redirected(why: &str) -> Self {
+        let message = format!("a target answered with a redirect, which is not followed ({why})");
+        Self {
+            retry: Retry::Never,
+            ..Self::new(StatusCode::BAD_GATEWAY, "redirect", message)
+        }
+    }
+
+    /// What is wrong, in one word.
+    pub(crate) fn code(&self) -> &'static str {
+        self.code
+    }
+
     /// The answer, as SDKs of this dialect expect an error.
     pub(crate) fn into_response(self, protocol: Protocol) -> Response<Body> {
         let mut response = Response::new(whole(self.body(protocol).to_string()));

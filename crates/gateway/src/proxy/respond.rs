@@ -69,6 +69,9 @@ pub(crate) fn refused(
     mut context: Context,
 ) -> Response<Body> {
     context.ended(Some(Kind::Local));
+    if context.why().is_empty() {
+        context.because(refusal.code());
+    }
     dressed(refusal.into_response(protocol), context)
 }
 

@@ -5,9 +5,11 @@ use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
 use fuseline_core::{Clock, Tick};
-use fuseline_llm::{Attempt, Fault, Head, Operation, Protocol, RequestFacts, Shape, Verdict};
+use fuseline_llm::{
+    Attempt, Evidence, Fault, Head, Operation, Protocol, RequestFacts, Shape, Verdict,
+};
 use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
-use http::{Request, Uri, Version, response};
+use http::{Request, StatusCode, Uri, Version, response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
@@ -184,6 +186,9 @@ pub(crate) async fn exchange(
         wall(),
         now,
     );
+    if let Some(verdict) = verdict.filter(|verdict| is_no_answer(response.status(), verdict)) {
+        return Came::Nothing(verdict);
+    }
     let (mut head, body) = response.into_parts();
     head.version = Version::HTTP_11;
     head.extensions.clear();
@@ -218,6 +223,14 @@ pub(crate) async fn exchange(
         (Ok(Err(_)), _) => Came::Nothing(attempt.fault(Fault::Reset)),
         (Err(_), _) => Came::Nothing(attempt.fault(Fault::Deadline)),
     }
+}
+
+/// Whether this is nothing that a caller may get: another address to call, which would take his key along, or another
+/// protocol to speak. 304 is an answer to a question that the caller asked.
+fn is_no_answer(status: StatusCode, verdict: &Verdict) -> bool {
+    let elsewhere =
+        matches!(verdict.evidence, Evidence::Redirect(_)) && status != StatusCode::NOT_MODIFIED;
+    elsewhere || status.is_informational()
 }
 
 /// Streams, and what is not an answer of a model: files are not read into memory.

@@ -314,12 +314,46 @@ async fn report_141_redirects_are_not_followed() {
         .unwrap();
     let gateway = in_front_of(&mock).await;
     let answer = send(gateway.addr(), chat()).await;
-    assert_eq!(
-        (answer.status.as_u16(), &answer.body[..]),
-        (307, &b"moved"[..])
-    );
-    assert_eq!(answer.header("location"), to);
+    assert_eq!(answer.status, 502);
+    assert_eq!(answer.json()["error"]["code"], "redirect");
+    assert!(!answer.headers.contains_key("location"));
+    assert_eq!(answer.header("x-should-retry"), "false");
+    let text = String::from_utf8_lossy(&answer.body);
+    assert!(!text.contains(&canary.addr().to_string()), "{text}");
     assert_eq!((mock.hits(), canary.connections()), (1, 0));
+}
+
+#[tokio::test]
+async fn a_not_modified_is_passed_on_and_a_switch_of_protocols_is_no_answer() {
+    let mock = Mock::start(Reply::status(304)).await.unwrap();
+    let gateway = in_front_of(&mock).await;
+    assert_eq!(send(gateway.addr(), get("/v1/files/x")).await.status, 304);
+    let switch = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
+    mock.set(Reply::raw(switch)).await.unwrap();
+    let answer = send(gateway.addr(), chat()).await;
+    assert_eq!(answer.status, 504);
+    assert_eq!(
+        answer.header("x-fuseline-why"),
+        "a/m: server_error (status 101)"
+    );
+}
+
+#[tokio::test]
+async fn what_the_gateway_says_itself_says_why() {
+    let mock = Mock::start(Reply::ok()).await.unwrap();
+    let gateway = in_front_of(&mock).await;
+    let why = async |request| {
+        send(gateway.addr(), request)
+            .await
+            .header("x-fuseline-why")
+            .to_owned()
+    };
+    assert_eq!(why(chat()).await, "answered at first try");
+    assert_eq!(why(get("/")).await, "answered by the gateway");
+    assert_eq!(
+        why(post("/v1/messages", r#"{"model":"m"}"#)).await,
+        "wrong_dialect"
+    );
 }
 
 #[tokio::test]
