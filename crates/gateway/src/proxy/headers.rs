@@ -1,19 +1,21 @@
 //! Which headers cross the gateway, and whose credential goes where.
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue,
+    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderMap, HeaderName,
+    HeaderValue,
 };
 use http::{Method, Request};
 
 /// Prefix of every header that is between a caller and this gateway, in both directions.
 pub(crate) const OURS: &str = "x-fuseline-";
 
-/// Where callers and providers put keys, whatever the dialect.
-pub(crate) const CREDENTIALS: [HeaderName; 4] = [
+/// Where callers and providers put keys, whatever the dialect; and where callers' proxies put theirs.
+pub(crate) const CREDENTIALS: [HeaderName; 5] = [
     AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),
     HeaderName::from_static("api-key"),
+    COOKIE,
 ];
 
 /// Headers that speak of one connection only; with them go those that `connection` names.

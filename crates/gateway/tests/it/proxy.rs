@@ -173,12 +173,16 @@ async fn report_140_a_fallback_sees_its_own_key_and_address_alone() {
     );
     let gateway = gateway(&text).await;
     let mut request = chat();
-    request
-        .headers_mut()
-        .insert("authorization", "Bearer of-the-caller".parse().unwrap());
-    request
-        .headers_mut()
-        .insert("x-api-key", "of-the-caller".parse().unwrap());
+    for name in [
+        "authorization",
+        "x-api-key",
+        "api-key",
+        "x-goog-api-key",
+        "cookie",
+    ] {
+        let value = "Bearer of-the-caller".parse().unwrap();
+        request.headers_mut().insert(name, value);
+    }
     let answer = send(gateway.addr(), request).await;
     assert_eq!(
         (answer.status.as_u16(), answer.header("x-fuseline-target")),
