@@ -67,11 +67,15 @@ enum ForceTo {
 
 /// What an event came to.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Answer {
+pub struct Answer<'e> {
     /// When.
     pub at_ms: u64,
     #[serde(rename = "do")]
     what: Verb,
+    #[serde(rename = "as", skip_serializing_if = "Option::is_none")]
+    name: Option<&'e str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    of: Option<&'e str>,
     /// `allow`, `probe` or `reject`, for a call that asked for leave.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
@@ -88,11 +92,13 @@ pub struct Answer {
     pub state: State,
 }
 
-impl Answer {
-    const fn new(at_ms: u64, what: Verb) -> Self {
+impl<'e> Answer<'e> {
+    fn new(at_ms: u64, what: Verb, event: &'e Line<'_>) -> Self {
         Self {
             at_ms,
             what,
+            name: event.name.as_deref(),
+            of: event.of.as_deref(),
             decision: None,
             reason: None,
             would_reject: None,
@@ -170,7 +176,7 @@ impl Replay {
     ///
     /// # Errors
     /// The line cannot be replayed; the replay should end.
-    pub fn line(&mut self, line: &Line<'_>) -> Result<Option<Answer>, ReplayError> {
+    pub fn line<'e>(&mut self, line: &'e Line<'_>) -> Result<Option<Answer<'e>>, ReplayError> {
         let Some(case) = &line.case else {
             return self.event(line).map(Some);
         };
@@ -187,7 +193,7 @@ impl Replay {
         self.breaker.as_ref()
     }
 
-    fn event(&mut self, event: &Line<'_>) -> Result<Answer, ReplayError> {
+    fn event<'e>(&mut self, event: &'e Line<'_>) -> Result<Answer<'e>, ReplayError> {
         let breaker = self.breaker.clone().ok_or(ReplayError::NoCase)?;
         let at_ms = event.at_ms.ok_or(ReplayError::Missing("at_ms"))?;
         let what = event.what.ok_or(ReplayError::Missing("do"))?;
@@ -199,7 +205,7 @@ impl Replay {
         }
         self.now = at_ms.max(self.now);
         let now = Tick::from_millis(at_ms);
-        let mut answer = Answer::new(at_ms, what);
+        let mut answer = Answer::new(at_ms, what, event);
         match what {
             Verb::Acquire => self.acquire(&breaker, event, now, &mut answer)?,
             Verb::Success => {
@@ -235,7 +241,7 @@ impl Replay {
         breaker: &Breaker,
         event: &Line<'_>,
         now: Tick,
-        answer: &mut Answer,
+        answer: &mut Answer<'_>,
     ) -> Result<(), ReplayError> {
         let name = event.name.as_deref().ok_or(ReplayError::Missing("as"))?;
         if self.permits.contains_key(name) {

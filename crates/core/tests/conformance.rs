@@ -31,9 +31,8 @@ fn replay(settings: impl Fn(&str, &mut Map<String, Value>) -> bool) -> (usize, u
         }
         let expected = line.remove("expect");
         let text = Value::Object(line).to_string();
-        let answer = replay
-            .line(&serde_json::from_str::<Line<'_>>(&text).unwrap())
-            .unwrap();
+        let line: Line<'_> = serde_json::from_str(&text).unwrap();
+        let answer = replay.line(&line).unwrap();
         if let Some(answer) = answer {
             assert_eq!(
                 fields(&answer),
@@ -47,7 +46,7 @@ fn replay(settings: impl Fn(&str, &mut Map<String, Value>) -> bool) -> (usize, u
 }
 
 /// The fields that a vector may expect.
-fn fields(answer: &Answer) -> Value {
+fn fields(answer: &Answer<'_>) -> Value {
     let mut fields = json!({ "state": answer.state });
     let texts = [
         ("decision", answer.decision),
