@@ -267,6 +267,7 @@ impl Inner {
         }
     }
 
+    #[inline(never)]
     fn acquire_limited(&self, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
         let mode = self.hot.mode();
         if mode == Mode::Off {
@@ -314,6 +315,7 @@ impl Inner {
     }
 
     /// Settles what is no quiet success: `recorded` says how far the hot path came with it.
+    #[inline(never)]
     fn settle_rest(
         &self,
         ticket: &Ticket,

@@ -20,7 +20,8 @@ use crate::tick::Tick;
 #[must_use = "a permit that is dropped is cancelled: the call is not counted"]
 pub struct Permit<'a> {
     breaker: Handle<'a>,
-    ticket: Option<Ticket>,
+    ticket: Ticket,
+    settled: bool,
 }
 
 pub(crate) enum Handle<'a> {
@@ -78,7 +79,8 @@ impl<'a> Permit<'a> {
     pub(crate) const fn new(breaker: Handle<'a>, ticket: Ticket) -> Self {
         Self {
             breaker,
-            ticket: Some(ticket),
+            ticket,
+            settled: false,
         }
     }
 
@@ -88,34 +90,31 @@ impl<'a> Permit<'a> {
     /// nothing.
     #[inline]
     pub fn record(mut self, outcome: &Outcome, now: Tick) -> Option<Transition> {
-        let ticket = self.ticket.take()?;
-        self.breaker.settle(&ticket, outcome, now)
+        self.settled = true;
+        self.breaker.settle(&self.ticket, outcome, now)
     }
 
     /// Gives the permit back: the call says nothing about the provider.
     pub fn cancel(mut self, now: Tick) {
-        if let Some(ticket) = self.ticket.take() {
-            self.breaker.cancel(&ticket, now);
-        }
+        self.settled = true;
+        self.breaker.cancel(&self.ticket, now);
     }
 
     /// A sign of life, such as a content event of a stream: a probe's lease begins anew.
     pub fn progress(&self, now: Tick) {
-        if let Some(ticket) = &self.ticket
-            && ticket.is_probe()
-        {
-            self.breaker.progress(ticket, now);
+        if self.is_probe() {
+            self.breaker.progress(&self.ticket, now);
         }
     }
 
     /// Whether this is a probe of a half-open breaker.
     pub fn is_probe(&self) -> bool {
-        self.ticket.as_ref().is_some_and(Ticket::is_probe)
+        self.ticket.is_probe()
     }
 
     /// In shadow mode, the rejection that an enforcing breaker would have given.
     pub fn would_reject(&self) -> Option<Rejection> {
-        match self.ticket.as_ref()?.standing {
+        match self.ticket.standing {
             Standing::Ghost(reason, ms) => Some(Rejection {
                 reason,
                 retry_after: Duration::from_millis(ms),
@@ -126,17 +125,15 @@ impl<'a> Permit<'a> {
 
     /// Whether the state in which this permit was given still stands, so that a further attempt under it makes sense.
     pub fn is_current(&self, now: Tick) -> bool {
-        self.ticket
-            .as_ref()
-            .is_some_and(|ticket| self.breaker.is_current(ticket, now))
+        self.breaker.is_current(&self.ticket, now)
     }
 }
 
 impl Drop for Permit<'_> {
     #[inline]
     fn drop(&mut self) {
-        if let Some(ticket) = self.ticket.take() {
-            self.breaker.dropped(&ticket);
+        if !self.settled {
+            self.breaker.dropped(&self.ticket);
         }
     }
 }
