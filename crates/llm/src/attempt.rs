@@ -110,7 +110,7 @@ impl Attempt {
         })
     }
 
-    /// The head has come. Gives the verdict unless the status is 2xx; `wall` is what time it is. A rate limit's hint
+    /// The head has come. Gives the verdict unless the status is 2xx or 304; `wall` is what time it is. A rate limit's hint
     /// holds other calls of the same key back at once.
     pub fn head(&mut self, head: &Head<'_>, wall: SystemTime, now: Tick) -> Option<Verdict> {
         self.exchange.phase = Phase::Body(self.terms.shape);

@@ -30,6 +30,8 @@ const STATUSES: [(u16, u16, Kind); 12] = [
     (500, 599, Kind::ServerError),    // 500, 502, 503, 504, 520 to 526 and every unknown 5xx
 ];
 
+const NOT_MODIFIED: u16 = 304;
+
 /// What a fault means, and what it means once a stream has begun.
 #[rustfmt::skip]
 const FAULTS: [(Fault, Kind, Kind); 9] = [
@@ -51,13 +53,13 @@ pub(crate) enum Phase {
     Body(Shape),
 }
 
-/// The verdict on a head that is no success, with its wait hint; none for 2xx, whose body decides. `wall` is what
-/// time it is, for hints that are dates.
+/// The verdict on a head that is no success, with its wait hint; none for 2xx, whose body decides, and for 304, which
+/// answers what the caller asked. `wall` is what time it is, for hints that are dates.
 pub fn classify_head(head: &Head<'_>, wall: SystemTime) -> Option<Verdict> {
-    if head.is_success() {
+    let status = head.status();
+    if head.is_success() || status == NOT_MODIFIED {
         return None;
     }
-    let status = head.status();
     let kind = STATUSES
         .iter()
         .find(|(first, last, _)| (*first..=*last).contains(&status))

@@ -37,7 +37,8 @@ impl Protocol {
         let operation = after_version(path);
         if operation == "messages" || operation.starts_with("messages/") {
             Self::Anthropic
-        } else if path.starts_with("/v1beta") || gemini_call(path).is_some() {
+        } else if path.trim_start_matches('/').starts_with("v1beta") || gemini_call(path).is_some()
+        {
             Self::Gemini
         } else {
             Self::OpenAi
@@ -237,7 +238,8 @@ impl RequestFacts {
     }
 }
 
-/// What follows the version in a path, or the whole path where there is none; no slashes around it.
+/// What follows the version in a path, or the whole path where there is none; no slashes around it, since a base URL
+/// that ends in one is easily joined to a second.
 fn after_version(path: &str) -> &str {
     let path = path.trim_matches('/');
     let is_version = |segment: &str| {
@@ -246,7 +248,7 @@ fn after_version(path: &str) -> &str {
             .is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
     };
     match path.split_once('/') {
-        Some((first, rest)) if is_version(first) => rest,
+        Some((first, rest)) if is_version(first) => rest.trim_start_matches('/'),
         _ => path,
     }
 }

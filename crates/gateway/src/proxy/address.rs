@@ -45,15 +45,32 @@ pub(crate) fn join(
     Ok(Uri::from_parts(parts)?)
 }
 
-/// `/v1/files` is `v1` and `/files`; `/files` has no version.
+/// Whether a path can be joined to a base without leaving it: it begins at the root, and no segment steps upwards.
+pub(crate) fn stays_below(path: &str) -> bool {
+    let steps = |segment: &str| {
+        let plain = segment.to_ascii_lowercase().replace("%2e", ".");
+        plain == "." || plain == ".."
+    };
+    path.starts_with('/') && !path.split(['/', '\\']).any(steps)
+}
+
+/// `/v1/files` is `v1` and `/files`; `/files` has no version. Slashes before and after a version count as one.
 fn split_version(path: &str) -> (Option<&str>, &str) {
+    let path = with_one_slash(path);
     let first = path
         .strip_prefix('/')
         .and_then(|path| path.split('/').next())
         .filter(|first| is_version(first));
     first.map_or((None, path), |first| {
-        (Some(first), path.get(first.len() + 1..).unwrap_or_default())
+        let rest = path.get(first.len() + 1..).unwrap_or_default();
+        (Some(first), with_one_slash(rest))
     })
+}
+
+/// The path from the last of its leading slashes on.
+fn with_one_slash(path: &str) -> &str {
+    let slashes = path.len() - path.trim_start_matches('/').len();
+    path.get(slashes.saturating_sub(1)..).unwrap_or_default()
 }
 
 fn is_version(segment: &str) -> bool {
@@ -140,6 +157,44 @@ mod tests {
                 expected,
                 "{base}"
             );
+        }
+    }
+
+    #[test]
+    fn slashes_around_the_version_count_as_one_and_others_are_kept() {
+        for (path, expected) in [
+            ("//v1/chat/completions", "http://h/v1/chat/completions"),
+            ("/v1//chat/completions", "http://h/v1/chat/completions"),
+            ("//chat/completions", "http://h/v1/chat/completions"),
+            ("/v1/files//x", "http://h/v1/files//x"),
+            ("/v1/", "http://h/v1/"),
+        ] {
+            for base in ["http://h", "http://h/v1/"] {
+                assert_eq!(
+                    joined(Protocol::OpenAi, base, path, None),
+                    expected,
+                    "{path}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_path_that_steps_upwards_leaves_its_base() {
+        for path in ["/", "/v1/files/a..b", "/v1/...", "/v1/.hidden", "//v1"] {
+            assert!(stays_below(path), "{path}");
+        }
+        for path in [
+            "*",
+            "",
+            "/v1/../admin",
+            "/..",
+            "/v1/%2e%2E/x",
+            "/v1/.%2e",
+            "/v1/./x",
+            "/v1\\..\\x",
+        ] {
+            assert!(!stays_below(path), "{path}");
         }
     }
 

@@ -179,7 +179,7 @@ pub(crate) fn fault(error: &ClientError) -> Fault {
     if !error.is_connect() {
         return match reset_before_processing(error) {
             true => Fault::NotProcessed,
-            false if Proven::before(error) => Fault::Stale,
+            false if Proven::before(error) && !is_unreadable(error) => Fault::Stale,
             false => Fault::Reset,
         };
     }
@@ -209,6 +209,13 @@ fn reset_before_processing(error: &ClientError) -> bool {
                     && cause.is_remote()
                     && cause.reason() == Some(h2::Reason::NO_ERROR))
         })
+}
+
+/// Whether the peer did answer, in no HTTP: then it has begun, and may be at work on the request.
+fn is_unreadable(error: &ClientError) -> bool {
+    causes(error)
+        .filter_map(|cause| cause.downcast_ref::<hyper::Error>())
+        .any(hyper::Error::is_parse)
 }
 
 /// The chain of causes, outermost first. An I/O error hides the one it wraps from its own chain.

@@ -2,7 +2,7 @@
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderMap, HeaderName,
-    HeaderValue,
+    HeaderValue, TRANSFER_ENCODING,
 };
 use http::{Method, Request};
 
@@ -10,11 +10,14 @@ use http::{Method, Request};
 pub(crate) const OURS: &str = "x-fuseline-";
 
 /// Where callers and providers put keys, whatever the dialect; and where callers' proxies put theirs.
-pub(crate) const CREDENTIALS: [HeaderName; 5] = [
+pub(crate) const CREDENTIALS: [HeaderName; 8] = [
     AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),
     HeaderName::from_static("api-key"),
+    HeaderName::from_static("ocp-apim-subscription-key"),
+    HeaderName::from_static("x-auth-token"),
+    HeaderName::from_static("x-amz-security-token"),
     COOKIE,
 ];
 
@@ -32,7 +35,7 @@ const HOP_BY_HOP: [&str; 9] = [
 ];
 
 /// Removes what belongs to the connection that the headers came by.
-pub(crate) fn strip_hop(headers: &mut HeaderMap) {
+fn strip_hop(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = headers
         .get_all(CONNECTION)
         .iter()
@@ -63,6 +66,15 @@ pub(crate) fn strip_request(headers: &mut HeaderMap) {
     for name in ours {
         headers.remove(name);
     }
+}
+
+/// Turns an upstream's headers into those that the caller may see. A length beside a transfer coding is not the
+/// body's (RFC 9112, section 6.3).
+pub(crate) fn strip_answer(headers: &mut HeaderMap) {
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
+    strip_hop(headers);
 }
 
 /// Puts a target's own credential in place of the caller's.
@@ -121,6 +133,16 @@ mod tests {
         ]);
         strip_request(&mut map);
         assert_eq!(names(&map), ["authorization", "x-stainless-retry-count"]);
+    }
+
+    #[test]
+    fn an_answer_keeps_its_length_unless_a_transfer_coding_overrules_it() {
+        let mut map = headers(&[("content-length", "5"), ("etag", "e")]);
+        strip_answer(&mut map);
+        assert_eq!(names(&map), ["content-length", "etag"]);
+        map.insert("transfer-encoding", HeaderValue::from_static("chunked"));
+        strip_answer(&mut map);
+        assert_eq!(names(&map), ["etag"]);
     }
 
     #[test]

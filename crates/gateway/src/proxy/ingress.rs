@@ -10,6 +10,7 @@ use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use secrecy::SecretString;
 
+use super::address;
 use super::headers;
 use super::own::{greeting, model_list, protocol_of};
 use super::refusal::Refusal;
@@ -71,7 +72,7 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
     };
     let (protocol, path) = match &prefix {
         Some(prefix) => (prefix.protocol, prefix.rest.to_owned()),
-        None => (Protocol::of_path(path), path.to_owned()),
+        None => (dialect(&request), path.to_owned()),
     };
     let provider = prefix.map(|prefix| prefix.index);
     let refuse = |refusal| Answered::Refused(refusal, protocol);
@@ -79,6 +80,12 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         .ok_or_else(|| refuse(Refusal::unauthorized()))?;
     if headers::wants_upgrade(&request) {
         return Err(refuse(Refusal::upgrade()));
+    }
+    if request.method() == Method::TRACE {
+        return Err(refuse(Refusal::trace()));
+    }
+    if !address::stays_below(&path) {
+        return Err(refuse(Refusal::no_path(&path)));
     }
     if let Some(list) = model_list(config, protocol, &request) {
         return Err(Answered::Here(Box::new(list)));
@@ -116,7 +123,21 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
     })
 }
 
-/// `/groq/openai/v1/models` in a gateway without a file: provider `groq`, and the path there.
+/// The dialect of a request. Two of them share paths such as `/v1/models`; only Anthropic's SDK says its version.
+fn dialect(request: &Request<Incoming>) -> Protocol {
+    let path = request.uri().path();
+    let spoken = Protocol::of_path(path);
+    let is_shared = spoken == Protocol::OpenAi
+        && RequestFacts::read(spoken, request.method(), path, b"").operation() == Operation::Other;
+    if is_shared && request.headers().contains_key("anthropic-version") {
+        Protocol::Anthropic
+    } else {
+        spoken
+    }
+}
+
+/// `/groq/v1/models` in a gateway without a file: provider `groq`, and the path there. The provider's own SDK may
+/// write the path of its base URL once more, as in `/groq/openai/v1/models`; there it counts once.
 struct Prefix<'p> {
     index: usize,
     protocol: Protocol,
@@ -130,11 +151,16 @@ impl<'p> Prefix<'p> {
             .providers
             .keys()
             .position(|provider| provider == name)?;
-        let protocol = config.providers.get(name)?.protocol;
+        let provider = config.providers.get(name)?;
+        let rest = path.get(name.len() + 1..)?;
+        let root = provider.base_url.uri().path().trim_end_matches('/');
+        let below_root = rest
+            .strip_prefix(root)
+            .filter(|below| below.starts_with('/'));
         Some(Self {
             index,
-            protocol,
-            rest: path.get(name.len() + 1..)?,
+            protocol: provider.protocol,
+            rest: below_root.unwrap_or(rest),
         })
     }
 }

@@ -25,14 +25,7 @@ pub(super) fn model_list(
     if config.pass_through || !is_read(request) || !MODEL_LISTS.contains(&request.uri().path()) {
         return None;
     }
-    // Two dialects share the path; only Anthropic's SDK says its version.
-    let is_anthropic = request.headers().contains_key("anthropic-version");
-    let dialect = if is_anthropic {
-        Protocol::Anthropic
-    } else {
-        protocol
-    };
-    Some(json_answer(&models(config, dialect)))
+    Some(json_answer(&models(config, protocol)))
 }
 
 fn is_read(request: &Request<Incoming>) -> bool {

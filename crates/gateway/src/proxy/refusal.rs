@@ -62,6 +62,12 @@ impl Refusal {
         Self::new(StatusCode::NOT_IMPLEMENTED, "upgrade_unsupported", hint)
     }
 
+    /// A provider that answers it sends back what it got, the gateway's key included.
+    pub(crate) fn trace() -> Self {
+        let hint = "this gateway does not pass TRACE on";
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", hint)
+    }
+
     pub(crate) fn too_large(limit: u64) -> Self {
         let hint = format!(
             "the request is longer than {limit} bytes; `max_body` in the gateway's configuration sets the limit"

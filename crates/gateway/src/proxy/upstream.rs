@@ -8,10 +8,11 @@ use fuseline_core::{Clock, Tick};
 use fuseline_llm::{
     Attempt, Evidence, Fault, Head, Operation, Protocol, RequestFacts, Shape, Verdict,
 };
-use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
-use http::{Request, StatusCode, Uri, Version, response};
+use http::header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, HeaderName, HeaderValue};
+use http::{Method, Request, StatusCode, Uri, Version, response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
+use hyper::ext::ReasonPhrase;
 use tokio::time::{Instant, timeout_at};
 
 use super::address;
@@ -81,10 +82,15 @@ impl Upstream {
             || call.body.clone(),
             |model| call.facts.body_for(model, &call.body),
         );
+        let says_nothing = body.is_empty() && is_upload(&call.method);
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = call.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = call.headers.clone();
+        if says_nothing {
+            // The client writes no length where there is no body, and some front ends answer that with 411.
+            request.headers_mut().insert(CONTENT_LENGTH, 0.into());
+        }
         if let Some(key) = key {
             headers::sign(request.headers_mut(), &Self::key_header(self.protocol), key);
         }
@@ -92,14 +98,34 @@ impl Upstream {
     }
 }
 
-/// Google's clients may show their key in the query; it is the caller's and stays here.
+/// Whether a request of this method is meant to carry a body, an empty one included.
+fn is_upload(method: &Method) -> bool {
+    matches!(*method, Method::POST | Method::PUT | Method::PATCH)
+}
+
+/// The names under which clients show a key in the query: Google's the first, gateways in front of models the others.
+const KEY_PARAMETERS: [&str; 5] = [
+    "key",
+    "api_key",
+    "api-key",
+    "access_token",
+    "subscription-key",
+];
+
+/// The key that a part of a query shows, if it does.
+pub(super) fn key_in(pair: &str) -> Option<&str> {
+    let (name, key) = pair.split_once('=')?;
+    KEY_PARAMETERS.contains(&name).then_some(key)
+}
+
+/// A key in the query is the caller's and stays here.
 fn without_key(query: &str) -> std::borrow::Cow<'_, str> {
-    if !query.split('&').any(|pair| pair.starts_with("key=")) {
+    if !query.split('&').any(|pair| key_in(pair).is_some()) {
         return query.into();
     }
     query
         .split('&')
-        .filter(|pair| !pair.starts_with("key="))
+        .filter(|pair| key_in(pair).is_none())
         .collect::<Vec<_>>()
         .join("&")
         .into()
@@ -191,8 +217,10 @@ pub(crate) async fn exchange(
     }
     let (mut head, body) = response.into_parts();
     head.version = Version::HTTP_11;
+    let reason = head.extensions.remove::<ReasonPhrase>();
     head.extensions.clear();
-    headers::strip_hop(&mut head.headers);
+    reason.map(|reason| head.extensions.insert(reason));
+    headers::strip_answer(&mut head.headers);
     if verdict.is_none() && passes_as_it_comes(&head, facts) {
         return Came::Opened(Answer {
             head,
@@ -226,11 +254,9 @@ pub(crate) async fn exchange(
 }
 
 /// Whether this is nothing that a caller may get: another address to call, which would take his key along, or another
-/// protocol to speak. 304 is an answer to a question that the caller asked.
+/// protocol to speak.
 fn is_no_answer(status: StatusCode, verdict: &Verdict) -> bool {
-    let elsewhere =
-        matches!(verdict.evidence, Evidence::Redirect(_)) && status != StatusCode::NOT_MODIFIED;
-    elsewhere || status.is_informational()
+    matches!(verdict.evidence, Evidence::Redirect(_)) || status.is_informational()
 }
 
 /// Streams, and what is not an answer of a model: files are not read into memory.
@@ -281,6 +307,7 @@ mod tests {
     fn a_callers_key_leaves_the_query_and_the_rest_stays() {
         assert_eq!(without_key("alt=sse&key=secret&x=%20"), "alt=sse&x=%20");
         assert_eq!(without_key("key=secret"), "");
+        assert_eq!(without_key("api_key=a&access_token=b&a=1"), "a=1");
         assert_eq!(without_key("monkey=1&alt=sse"), "monkey=1&alt=sse");
     }
 }

@@ -10,7 +10,7 @@ use secrecy::ExposeSecret as _;
 use super::context::Answerer;
 use super::headers::CREDENTIALS;
 use super::ingress::{Call, Lane};
-use super::upstream::{Keys, Upstream};
+use super::upstream::{Keys, Upstream, key_in};
 use super::{BuildError, Proxy};
 use crate::config::{Credential, Provider};
 
@@ -125,12 +125,7 @@ impl Proxy {
             .iter()
             .find_map(|name| call.headers.get(name))
             .map(HeaderValue::as_bytes);
-        let in_query = || {
-            call.query
-                .as_deref()?
-                .split('&')
-                .find_map(|pair| pair.strip_prefix("key="))
-        };
+        let in_query = || call.query.as_deref()?.split('&').find_map(key_in);
         let key = in_headers.or_else(|| in_query().map(str::as_bytes));
         key.map_or_else(|| "none".to_owned(), |key| credential_id(&self.salt, key))
     }

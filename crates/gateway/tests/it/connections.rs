@@ -55,6 +55,30 @@ async fn a_kept_connection_that_died_is_replaced_and_nobody_is_blamed() {
 }
 
 #[tokio::test]
+async fn a_kept_connection_that_answers_in_no_http_has_answered() {
+    let (address, connections) = server(|mut stream, _| async move {
+        for answer in [
+            "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok",
+            "what?\r\n\r\n",
+        ] {
+            read_request(&mut stream).await;
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    })
+    .await;
+    let gateway = gateway(&format!(
+        "{}{}",
+        openai("a", &format!("http://{address}")),
+        route(&["a"])
+    ))
+    .await;
+    assert_eq!(send(gateway.addr(), chat()).await.status, 200);
+    let answer = send(gateway.addr(), chat()).await;
+    assert_eq!(answer.header("x-fuseline-why"), "a/m: network (reset)");
+    assert_eq!((*connections.borrow(), answer.status.as_u16()), (1, 504));
+}
+
+#[tokio::test]
 async fn a_first_connection_that_hangs_up_is_the_providers_fault() {
     let (address, connections) =
         server(|mut stream, _| async move { read_request(&mut stream).await }).await;

@@ -16,3 +16,4 @@ mod replay;
 mod shutdown;
 mod streams;
 mod support;
+mod wire;

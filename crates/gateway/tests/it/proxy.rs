@@ -172,12 +172,14 @@ async fn report_140_a_fallback_sees_its_own_key_and_address_alone() {
         route(&["a", "b"])
     );
     let gateway = gateway(&text).await;
-    let mut request = chat();
+    let body = r#"{"model":"m","messages":[]}"#;
+    let mut request = post(&format!("{CHAT}?x=1&access_token=of-the-caller"), body);
     for name in [
         "authorization",
         "x-api-key",
         "api-key",
         "x-goog-api-key",
+        "ocp-apim-subscription-key",
         "cookie",
     ] {
         let value = "Bearer of-the-caller".parse().unwrap();
@@ -198,7 +200,7 @@ async fn report_140_a_fallback_sees_its_own_key_and_address_alone() {
     let seen = last(&b).await;
     assert_eq!(seen.header("authorization"), Some("Bearer key-of-b"));
     assert_eq!(seen.header("host"), Some(b.addr().to_string().as_str()));
-    let all = format!("{:?}", seen.headers);
+    let all = format!("{} {:?}", seen.target, seen.headers);
     assert!(
         !all.contains("key-of-a") && !all.contains("of-the-caller"),
         "{all}"
@@ -476,6 +478,10 @@ async fn without_routes_each_provider_stands_under_its_name_with_the_callers_key
     for (path, expected) in [
         ("/groq/v1/chat/completions", "/openai/v1/chat/completions"),
         ("/groq/chat/completions", "/openai/v1/chat/completions"),
+        (
+            "/groq/openai/v1/chat/completions",
+            "/openai/v1/chat/completions",
+        ),
         ("/anthropic/v1/messages", "/v1/messages"),
     ] {
         assert_eq!(ask(path).await.status, 200, "{path}");

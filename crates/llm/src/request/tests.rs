@@ -34,6 +34,7 @@ fn only_create_calls_are_routed() {
         (OpenAi, Method::POST, "/v1/embeddings/", Operation::Create),
         (OpenAi, Method::POST, "/chat/completions", Operation::Create),
         (Anthropic, Method::POST, "/v1/messages", Operation::Create),
+        (Anthropic, Method::POST, "//v1//messages", Operation::Create),
         (
             OpenAi,
             Method::GET,
