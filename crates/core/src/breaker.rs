@@ -140,7 +140,8 @@ impl Breaker {
 
     /// Whether the next call would be a probe: half-open with a free slot, or open with the cooldown over.
     pub fn is_due(&self, now: Tick) -> bool {
-        !self.0.hot.is_quiet(now) && self.0.ask(now, |machine, _, now| machine.is_due(now))
+        let may_probe = self.mode() != Mode::Off && !self.0.hot.is_quiet(now);
+        may_probe && self.0.ask(now, |machine, _, now| machine.is_due(now))
     }
 
     /// Transitions after number `after`, oldest first; the last 20 are kept.
@@ -161,15 +162,17 @@ impl Breaker {
 
     /// Rejects all calls, until `until` or until released.
     pub fn force_open(&self, until: Option<Tick>, now: Tick) {
+        self.clear_hold();
         self.0.lock().force(&self.0.hot, true, until, now);
     }
 
     /// Lets all calls pass, until `until` or until released.
     pub fn force_closed(&self, until: Option<Tick>, now: Tick) {
+        self.clear_hold();
         self.0.lock().force(&self.0.hot, false, until, now);
     }
 
-    /// Ends a forced state in a fresh `closed`. Does nothing where none is in force.
+    /// Ends a forced state in a fresh `closed`, and a hold. Leaves any other state as it is.
     pub fn release(&self, now: Tick) {
         self.clear_hold();
         self.0.lock().release(&self.0.hot, now);
@@ -216,9 +219,9 @@ impl Breaker {
             && matches!(self.state(now), State::Closed | State::Degraded)
     }
 
-    pub(crate) fn has_failures(&self) -> bool {
-        let machine = self.0.lock();
-        machine.episodes > 0 || machine.counts.run > 0
+    pub(crate) fn has_failures(&self, now: Tick) -> bool {
+        self.0
+            .ask(now, |machine, _, now| machine.counts.has_failures(now))
     }
 
     /// Records the outcome of a call that began before there was this breaker: as that of a permit of its first

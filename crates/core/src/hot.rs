@@ -119,7 +119,9 @@ impl Hot {
                 refused(Reason::Open, left)
             }
             Tag::ForcedOpen if deadline == Word::NEVER => refused(Reason::Forced, FORCED_WAIT),
-            Tag::ForcedOpen if now < deadline => refused(Reason::Forced, left),
+            Tag::ForcedOpen if now < deadline && deadline < Word::NEVER - 1 => {
+                refused(Reason::Forced, left)
+            }
             Tag::HalfOpen if now < deadline => match self.saturation() {
                 Some(saturated) => Asked::Rejected(saturated),
                 None => refused(Reason::Probing, left.min(SOON)),

@@ -178,7 +178,12 @@ impl Machine {
                         retry_after: probing_wait(leases, now),
                     });
                 }
-                let length = policy.probe_timeout.max(limit.saturating_add(SOON));
+                let outlives = if limit.is_zero() {
+                    Duration::ZERO
+                } else {
+                    limit.saturating_add(SOON)
+                };
+                let length = policy.probe_timeout.max(outlives);
                 self.leased += 1;
                 leases.push(Lease {
                     id: self.leased,
@@ -194,6 +199,7 @@ impl Machine {
     /// Forces the state, until then or until released.
     pub(crate) fn force(&mut self, hot: &Hot, open: bool, until: Option<Tick>, now: Tick) {
         let now = self.pass_time(hot, now);
+        let until = until.map(|until| until.max(now));
         self.fresh(hot, Phase::Forced { open, until }, Cause::Operator, now);
     }
 
@@ -230,7 +236,12 @@ impl Machine {
 
     /// Other settings from now on. Generation, run, episodes and the end of a cooldown stay.
     pub(crate) fn reconfigure(&mut self, hot: &Hot, policy: Policy, now: Tick) {
-        self.pass_time(hot, now);
+        let now = self.pass_time(hot, now);
+        if let Phase::Closed { ramp } = &mut self.phase {
+            // One that is over stays over.
+            let over = self.policy.checked().ramp;
+            *ramp = ramp.filter(|ramp| now < ramp.since + over);
+        }
         self.policy = policy;
         self.counts.follow(self.policy.checked(), &hot.shards);
         hot.follow(self.policy.checked());

@@ -9,7 +9,7 @@ use crate::breaker::Breaker;
 use crate::clock::Clock;
 use crate::event::Cause;
 use crate::kind::Kind;
-use crate::policy::{Per, Policy};
+use crate::policy::{Mode, Per, Policy};
 use crate::scope::{Scope, ScopeName};
 use crate::state::State;
 use crate::tick::{Tick, millis};
@@ -245,8 +245,13 @@ impl Registry {
             {
                 continue;
             }
-            let kind = opened_by(&entry.breaker, now);
-            if kind.is_some() || entry.used.load(Ordering::Relaxed) >= since {
+            let called_lately = entry.used.load(Ordering::Relaxed) >= since;
+            let opened = opened_by(&entry.breaker, provider.mode(), now);
+            // One whose cooldown runs would have been called.
+            let kind = opened
+                .filter(|opened| called_lately || opened.1 > now)
+                .map(|opened| opened.0);
+            if called_lately || kind.is_some() {
                 called += 1;
             }
             if let Some(kind) = kind {
@@ -279,7 +284,7 @@ impl Registry {
 fn most_idle(entries: &HashMap<ScopeName, Entry>, few: usize, now: Tick) -> Vec<ScopeName> {
     let age = |entry: &Entry| {
         (
-            entry.breaker.has_failures(),
+            entry.breaker.has_failures(now),
             entry.used.load(Ordering::Relaxed),
         )
     };
@@ -294,24 +299,31 @@ fn most_idle(entries: &HashMap<ScopeName, Entry>, few: usize, now: Tick) -> Vec<
         .collect()
 }
 
-/// The kind by which a model's breaker is open, if it is and the kind is charged to models.
-fn opened_by(breaker: &Breaker, now: Tick) -> Option<Kind> {
-    if breaker.state(now) != State::Open {
+/// The kind by which a model's breaker is open, and until when, if it is, the kind is charged to models, and it rejects
+/// no less than the provider would.
+fn opened_by(model: &Breaker, provider: Mode, now: Tick) -> Option<(Kind, Tick)> {
+    let counts = match model.mode() {
+        Mode::Enforce => true,
+        Mode::Shadow => provider == Mode::Shadow,
+        Mode::Off => false,
+    };
+    if !counts || model.state(now) != State::Open {
         return None;
     }
-    let opened = breaker
-        .history(0)
-        .into_iter()
+    let history = model.history(0);
+    let opened = history
+        .iter()
         .rev()
-        .find(|transition| transition.to == State::Open)?;
-    match opened.why.cause {
+        .find(|change| change.to == State::Open)?;
+    let kind = match (opened.why.cause, opened.why.kind) {
         // A slow trip has no kind, and is the model's own.
-        Cause::Slow => Some(Kind::Timeout),
-        _ => opened
-            .why
-            .kind
-            .filter(|kind| kind.rule().count && Scope::charged(*kind, Per::Model) == Scope::Model),
-    }
+        (Cause::Slow, _) => Kind::Timeout,
+        // A share that a success completed is made of the failures before it.
+        (_, None) => opened.why.last_failures.last()?.kind,
+        (_, Some(kind)) => kind,
+    };
+    let is_the_models = kind.rule().count && Scope::charged(kind, Per::Model) == Scope::Model;
+    is_the_models.then_some((kind, opened.until?))
 }
 
 /// The longest window of a policy's rules; a minute where no rule has one.

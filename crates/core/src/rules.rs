@@ -219,6 +219,13 @@ impl Counts {
         self.rules.iter().any(|rule| rule.total(now) >= rule.enough)
     }
 
+    /// Whether anything bad is remembered.
+    pub(crate) fn has_failures(&self, now: Tick) -> bool {
+        self.run > 0
+            || self.kinds.iter().any(|count| *count > 0)
+            || self.rules.iter().any(|rule| rule.total(now) > 0)
+    }
+
     /// Judges every rule. Calls are summed only where hits make them matter.
     pub(crate) fn evaluate(
         &self,

@@ -12,6 +12,7 @@ use crate::permit::Permit;
 use crate::policy::{Mode, Policy};
 use crate::registry::{Registry, RegistryError};
 use crate::scope::{Scope, ScopeName};
+use crate::state::State;
 use crate::tick::Tick;
 
 /// The settings of the three scopes.
@@ -119,7 +120,7 @@ impl Scopes {
     pub fn try_acquire(&self, limit: Duration, now: Tick) -> Result<ScopedPermit, ScopedRejection> {
         let breakers = self.existing();
         self.check_all(&breakers, now)
-            .inspect_err(|refused| self.count(&breakers, refused))?;
+            .inspect_err(|refused| self.count(&breakers, refused, now))?;
         let mut permits = Vec::with_capacity(breakers.len());
         for breaker in &breakers {
             match breaker.try_acquire_owned(limit, now) {
@@ -194,12 +195,17 @@ impl Scopes {
             .map_or(Ok(()), Err)
     }
 
-    fn count(&self, breakers: &[Breaker], refused: &ScopedRejection) {
-        if let Some(breaker) = breakers
+    fn count(&self, breakers: &[Breaker], refused: &ScopedRejection, now: Tick) {
+        let Some(breaker) = breakers
             .iter()
             .find(|breaker| *breaker.name() == refused.name)
-        {
-            breaker.count_rejection(refused.rejection.reason);
+        else {
+            return;
+        };
+        match refused.rejection.reason {
+            // A ramp counts the calls that it refuses, so it must be asked in earnest.
+            Reason::Ramping => drop(breaker.try_acquire(now)),
+            reason => breaker.count_rejection(reason),
         }
     }
 
@@ -264,18 +270,12 @@ impl ScopedPermit {
                     self.cancel(now);
                     return Vec::new();
                 }
-                let scopes = self.scopes.clone();
                 let charged = if self.has_room(charged, now) {
                     charged
                 } else {
                     Scope::Provider
                 };
-                let transitions = self.settle(&[charged], outcome, now);
-                if charged == Scope::Model && !transitions.is_empty() {
-                    let registry = &scopes.0.registry;
-                    registry.open_provider_with_its_models(&scopes.0.provider, now);
-                }
-                transitions
+                self.settle(&[charged], outcome, now)
             }
         }
     }
@@ -307,25 +307,51 @@ impl ScopedPermit {
     }
 
     /// Settles these scopes with the outcome, making the breakers that do not exist yet, and the others as neutral.
+    ///
+    /// A call that some scope only let through as a ghost would not have been made: no scope in shadow learns of it.
     fn settle(self, charged: &[Scope], outcome: &Outcome, now: Tick) -> Vec<Transition> {
+        let Self { scopes, permits } = self;
+        let ghost = permits
+            .iter()
+            .any(|(_, permit)| permit.would_reject().is_some());
+        let learns = |scope| {
+            let watches = scopes.policy(scope).mode() == Mode::Shadow;
+            charged.contains(&scope) && !(ghost && watches)
+        };
         let mut transitions = Vec::new();
-        let mut settled = Vec::with_capacity(self.permits.len());
-        for (scope, permit) in self.permits {
-            if charged.contains(&scope) {
-                settled.push(scope);
-                transitions.extend(permit.record(outcome, now));
+        let mut settled = Vec::with_capacity(permits.len());
+        for (scope, permit) in permits {
+            settled.push(scope);
+            if learns(scope) {
+                transitions.extend(permit.record(outcome, now).map(|change| (scope, change)));
             } else {
                 permit.cancel(now);
             }
         }
-        for scope in charged.iter().filter(|scope| !settled.contains(scope)) {
+        for scope in charged
+            .iter()
+            .copied()
+            .filter(|scope| !settled.contains(scope))
+        {
             // There was no breaker to ask when the call began.
-            if let Some(breaker) = self.scopes.ensure(*scope, now) {
-                transitions.extend(breaker.record_as_first(outcome, now));
+            if learns(scope)
+                && let Some(breaker) = scopes.ensure(scope, now)
+            {
+                let change = breaker.record_as_first(outcome, now);
+                transitions.extend(change.map(|change| (scope, change)));
             }
         }
-        self.scopes.touch(charged, now);
-        transitions
+        scopes.touch(charged, now);
+        let opened = |(scope, change): &(Scope, Transition)| {
+            *scope == Scope::Model && change.to == State::Open
+        };
+        if transitions.iter().any(opened) {
+            let touched = &scopes.0;
+            touched
+                .registry
+                .open_provider_with_its_models(&touched.provider, now);
+        }
+        transitions.into_iter().map(|(_, change)| change).collect()
     }
 
     /// Gives all permits back: the call says nothing about anybody.

@@ -1,7 +1,7 @@
 //! Atomics, mutex and thread slots: std's, or loom's when the models run. Nothing else in the crate names either.
 //!
 //! A *slot* is a small number that belongs to one live thread and goes back when the thread ends. A breaker's shard of
-//! that number is then written by one thread only, so plain loads and stores do.
+//! that number is then written by one thread only, so no add is lost without a read-modify-write loop.
 
 pub(crate) use imp::*;
 

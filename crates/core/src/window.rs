@@ -5,8 +5,8 @@
 //!
 //! **Hits** (failures, slow successes) are rare and recorded under the lock: [`Ring`], with a running total.
 //!
-//! **Calls** are mostly quick successes and recorded without it: each thread adds to a [`Shard`] of its own with plain
-//! loads and stores; whoever evaluates sums the shards. A shard's ring carries the generation, and the epoch of its
+//! **Calls** are mostly quick successes and recorded without it: each thread adds to a shard of its own, where
+//! nobody else writes; whoever evaluates sums the shards. A shard's ring carries the generation, and the epoch of its
 //! window, for which it counts; entries of any other are dead. Within a bucket calls only grow, so a sum is a lower
 //! bound.
 
@@ -68,6 +68,9 @@ impl Ring {
     pub(crate) fn total(&self, now: Tick) -> u64 {
         let to = bucket(now, self.window_ms);
         let ahead = to.saturating_sub(self.head);
+        if ahead == 0 {
+            return self.total;
+        }
         if ahead >= LIVE {
             return 0;
         }

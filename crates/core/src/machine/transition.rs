@@ -57,7 +57,7 @@ impl Machine {
             .unwrap_or(own)
     }
 
-    /// A new state without a past: no episodes, no incident.
+    /// A new state without a past: no failed episodes.
     pub(super) fn fresh(&mut self, hot: &Hot, phase: Phase, cause: Cause, at: Tick) {
         self.episodes = 0;
         let why = self.why(&Trip {

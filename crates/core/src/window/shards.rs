@@ -6,7 +6,7 @@ use core::array;
 
 use super::{BUCKETS, LIVE, bucket};
 use crate::state::Generation;
-use crate::sync::{AtomicU64, MAX_SLOTS, OnceLock, Ordering, announce, slot};
+use crate::sync::{AtomicU64, MAX_SLOTS, OnceLock, Ordering, announce, fence, slot};
 use crate::tick::Tick;
 
 /// Cells of a ring: a power of two above [`LIVE`].
@@ -140,7 +140,12 @@ impl Shards {
         let shard = self.shards.get(slot()?)?;
         Some(match shard.get() {
             Some(shard) => shard,
-            None => shard.get_or_init(Box::default),
+            None => {
+                let shard = shard.get_or_init(Box::default);
+                // As in `restart`: who sums must see that there is a shard.
+                fence(Ordering::SeqCst);
+                shard
+            }
         })
     }
 
@@ -231,6 +236,8 @@ impl ShardRing {
         }
         self.until.store(0, Ordering::Relaxed);
         self.tag.store(tag, Ordering::Release);
+        // The swap that follows orders itself alone; who sums must see the tag with it.
+        fence(Ordering::SeqCst);
     }
 
     /// Sums the live cells, if they count for `tag`.

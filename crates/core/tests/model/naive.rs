@@ -157,7 +157,7 @@ impl Naive {
                     self.in_flight += 1;
                 }
                 if let (true, Phase::HalfOpen { live, .. }) = (probe, &mut self.phase) {
-                    live.push((call.id, now + self.settings.probe_timeout.max(1_000)));
+                    live.push((call.id, now + self.settings.probe_timeout));
                 }
                 Ok(Call {
                     generation: self.generation,
@@ -372,7 +372,7 @@ impl Naive {
         if let Phase::HalfOpen { live, .. } = &mut self.phase
             && call.generation == self.generation
         {
-            let end = now + self.settings.probe_timeout.max(1_000);
+            let end = now + self.settings.probe_timeout;
             live.iter_mut()
                 .filter(|(id, _)| *id == call.id)
                 .for_each(|(_, lease)| *lease = end);
