@@ -45,6 +45,22 @@ const LAYERS: &[Layer] = &[
         rule: "the LLM layer knows the core and formats, no runtime, socket or logger",
     },
     Layer {
+        name: "fuseline",
+        ours: &["fuseline-core", "fuseline-llm"],
+        outside: Outside::Only(&[
+            "bytes",
+            "futures-core",
+            "http",
+            "http-body",
+            "pin-project-lite",
+            "reqwest",
+            "tokio",
+            "tower-layer",
+            "tower-service",
+        ]),
+        rule: "the library brings core and llm to async Rust, with the caller's own client",
+    },
+    Layer {
         name: "fuseline-telemetry",
         ours: &["fuseline-core"],
         outside: Outside::Only(&["prometheus-client", "tracing"]),
@@ -80,6 +96,7 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "fuseline-bench",
         ours: &[
+            "fuseline",
             "fuseline-core",
             "fuseline-gateway",
             "fuseline-llm",

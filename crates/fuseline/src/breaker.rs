@@ -1,0 +1,235 @@
+//! `Breaker`: a circuit breaker with a clock.
+
+use std::time::Duration;
+
+use fuseline_core::{Clock, Policy, ScopeName, Snapshot, State, Tick, Transition};
+
+use crate::error::CircuitOpen;
+use crate::name::IntoName;
+use crate::permit::Permit;
+
+/// A circuit breaker. Clones are handles on the same one; it is cheap to clone and to share between threads and tasks.
+///
+/// Guard calls with [`call`](Self::call) (async, under any runtime), [`call_blocking`](Self::call_blocking),
+/// [`call_stream`](Self::call_stream), or by hand with [`try_acquire`](Self::try_acquire). Nothing runs in the
+/// background: time passes when somebody asks.
+///
+/// ```
+/// use fuseline::{Breaker, Error, Kind, Policy, State};
+///
+/// let breaker = Breaker::new("openai", Policy::default());
+/// for _ in 0..5 {
+///     let _ = breaker.call_blocking(|| Err::<(), _>("503"));
+/// }
+/// assert_eq!(breaker.state(), State::Open);
+/// let refused = breaker.call_blocking(|| Ok::<_, &str>("never asked")).unwrap_err();
+/// assert!(refused.is_open());
+/// assert!(refused.retry_after().unwrap() >= std::time::Duration::from_secs(14));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Breaker {
+    pub(crate) core: fuseline_core::Breaker,
+    clock: Clock,
+}
+
+impl Breaker {
+    /// A closed breaker of this name, timed by the system's monotonic clock. `Policy::default()` opens at 5 failures
+    /// in a row, or when half of at least 10 calls within 60 s failed, for 15 s; [`Policy::new`] checks other settings.
+    ///
+    /// ```
+    /// use fuseline::{Breaker, Policy, PolicySpec, Preset};
+    ///
+    /// let spec = PolicySpec { preset: Some(Preset::Llmtest), ..PolicySpec::default() };
+    /// let breaker = Breaker::new("openai", Policy::new(&spec)?);
+    /// assert!(breaker.is_available());
+    /// # Ok::<(), fuseline::PolicyError>(())
+    /// ```
+    pub fn new(name: impl IntoName, policy: Policy) -> Self {
+        Self::with_clock(name, policy, Clock::system())
+    }
+
+    /// As [`new`](Self::new), timed by this clock: tests move a [`Clock::manual`] by hand.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fuseline::{Breaker, Clock, Failure, Kind, Outcome, Policy};
+    ///
+    /// let clock = Clock::manual();
+    /// let breaker = Breaker::with_clock("openai", Policy::default(), clock.clone());
+    /// breaker.try_acquire()?.record(&Outcome::Failure(Failure::new(Kind::ServerError).open_now()));
+    /// assert!(!breaker.is_available());
+    /// clock.advance(Duration::from_secs(20));
+    /// assert!(breaker.is_available());
+    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// ```
+    pub fn with_clock(name: impl IntoName, policy: Policy, clock: Clock) -> Self {
+        let core = fuseline_core::Breaker::new(name.into_name(), policy);
+        Self::from_core(core, clock)
+    }
+
+    pub(crate) const fn from_core(core: fuseline_core::Breaker, clock: Clock) -> Self {
+        Self { core, clock }
+    }
+
+    /// Asks for leave to make one call, and never waits. The permit borrows this breaker;
+    /// [`try_acquire_owned`](Self::try_acquire_owned) gives one that can be moved to another task.
+    ///
+    /// # Errors
+    /// The call must not be made; the refusal says why, and when to ask again.
+    ///
+    /// ```
+    /// use fuseline::{Breaker, Kind, Policy};
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// let permit = breaker.try_acquire()?;
+    /// match "an answer".parse::<f64>() {
+    ///     Ok(_) => permit.success(),
+    ///     Err(_) => permit.failure(Kind::ServerError),
+    /// };
+    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// ```
+    pub fn try_acquire(&self) -> Result<Permit<'_>, CircuitOpen> {
+        self.try_acquire_within(Duration::ZERO)
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), for a call that is given up after `limit`: where it is a probe, its lease
+    /// then lasts `limit` and a second at least, so that a slow probe is not taken for a lost one.
+    ///
+    /// # Errors
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_within(&self, limit: Duration) -> Result<Permit<'_>, CircuitOpen> {
+        let now = self.clock.now();
+        match self.core.try_acquire_within(limit, now) {
+            Ok(permit) => Ok(self.timed(permit, now)),
+            Err(rejection) => Err(CircuitOpen::new(self.name(), rejection)),
+        }
+    }
+
+    /// As [`try_acquire`](Self::try_acquire), with a permit that owns its breaker.
+    ///
+    /// # Errors
+    /// As [`try_acquire`](Self::try_acquire).
+    ///
+    /// ```
+    /// use fuseline::{Breaker, Policy};
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// let permit = breaker.try_acquire_owned()?;
+    /// std::thread::spawn(move || permit.success()).join().unwrap();
+    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// ```
+    pub fn try_acquire_owned(&self) -> Result<Permit<'static>, CircuitOpen> {
+        self.try_acquire_owned_within(Duration::ZERO)
+    }
+
+    /// As [`try_acquire_within`](Self::try_acquire_within), with a permit that owns its breaker.
+    ///
+    /// # Errors
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn try_acquire_owned_within(
+        &self,
+        limit: Duration,
+    ) -> Result<Permit<'static>, CircuitOpen> {
+        let now = self.clock.now();
+        match self.core.try_acquire_owned(limit, now) {
+            Ok(permit) => Ok(self.timed(permit, now)),
+            Err(rejection) => Err(CircuitOpen::new(self.name(), rejection)),
+        }
+    }
+
+    fn timed<'a>(&self, permit: fuseline_core::Permit<'a>, now: Tick) -> Permit<'a> {
+        let proof = permit.is_probe().then(|| self.core.policy().probe_proof());
+        Permit::new(permit, &self.clock, now, proof)
+    }
+
+    /// Its name, which tells its scope.
+    pub fn name(&self) -> &ScopeName {
+        self.core.name()
+    }
+
+    /// The settings in force.
+    pub fn policy(&self) -> Policy {
+        self.core.policy()
+    }
+
+    /// The clock it is timed by; [`Transition::at`] and [`Snapshot::at`] are its times.
+    pub const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// The state as the next call would find it. An `open` whose cooldown is over still reads `open`: only a call
+    /// makes it half-open.
+    pub fn state(&self) -> State {
+        self.core.state(self.clock.now())
+    }
+
+    /// Whether a call would be let through now. Asking changes nothing, and reserves nothing.
+    pub fn is_available(&self) -> bool {
+        self.core.is_available(self.clock.now())
+    }
+
+    /// Everything there is to see about it at this instant: state, rules with what they observe, the last failures.
+    pub fn snapshot(&self) -> Snapshot {
+        self.core.snapshot(self.clock.now())
+    }
+
+    /// Its transitions after number `after`, oldest first; the last 20 are kept. [`Registry::events`] reads those of
+    /// many breakers.
+    ///
+    /// [`Registry::events`]: crate::Registry::events
+    pub fn history(&self, after: u64) -> Vec<Transition> {
+        self.core.history(after)
+    }
+
+    /// Refuses all calls, for this long, or until [`release`](Self::release).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fuseline::{Breaker, Policy, State};
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// breaker.force_open(Some(Duration::from_secs(300)));
+    /// assert_eq!(breaker.state(), State::ForcedOpen);
+    /// breaker.release();
+    /// assert_eq!(breaker.state(), State::Closed);
+    /// ```
+    pub fn force_open(&self, lasting: Option<Duration>) {
+        let now = self.clock.now();
+        self.core
+            .force_open(lasting.map(|length| now + length), now);
+    }
+
+    /// Lets all calls pass, for this long, or until [`release`](Self::release).
+    pub fn force_closed(&self, lasting: Option<Duration>) {
+        let now = self.clock.now();
+        self.core
+            .force_closed(lasting.map(|length| now + length), now);
+    }
+
+    /// Ends a forced state in a fresh `closed`. Does nothing where none is in force.
+    pub fn release(&self) {
+        self.core.release(self.clock.now());
+    }
+
+    /// A fresh `closed`, from any state.
+    pub fn reset(&self) {
+        self.core.reset(self.clock.now());
+    }
+
+    /// Other settings from now on, for all handles. The state, the run of failures and a running cooldown stay; a
+    /// window that changed starts empty.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fuseline::{Breaker, Policy, PolicySpec};
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// let spec = PolicySpec { cooldown: Some(Duration::from_secs(60)), ..PolicySpec::default() };
+    /// breaker.reconfigure(Policy::new(&spec)?);
+    /// assert_eq!(breaker.policy().cooldown(), Duration::from_secs(60));
+    /// # Ok::<(), fuseline::PolicyError>(())
+    /// ```
+    pub fn reconfigure(&self, policy: Policy) {
+        self.core.reconfigure(policy, self.clock.now());
+    }
+}

@@ -1,0 +1,170 @@
+//! `Permit`: leave to make one call, with the clock that times it.
+
+use std::time::Duration;
+
+use fuseline_core::{Clock, Kind, Outcome, Rejection, Tick, Transition};
+
+use crate::classifier::{AnyError, Classify};
+use crate::stream::Guarded;
+
+/// Leave to make one call, and the duty to say how it went. Made by [`Breaker::try_acquire`](crate::Breaker::try_acquire).
+///
+/// It settles exactly once: the methods that take `self` settle it, and a permit that is dropped (an early return, a
+/// panic, a cancelled future) is cancelled: no counter moves, and a probe's slot is free again at once.
+///
+/// ```
+/// use fuseline::{Breaker, Kind, Policy};
+///
+/// let breaker = Breaker::new("openai", Policy::default());
+/// breaker.try_acquire()?.success();
+/// breaker.try_acquire()?.failure(Kind::Timeout);
+/// drop(breaker.try_acquire()?); // says nothing
+/// assert_eq!(breaker.snapshot().run, 1);
+/// # Ok::<(), fuseline::CircuitOpen>(())
+/// ```
+#[must_use = "a permit that is dropped is cancelled: the call is not counted"]
+#[derive(Debug)]
+pub struct Permit<'a> {
+    /// None once settled.
+    inner: Option<fuseline_core::Permit<'a>>,
+    clock: Clock,
+    since: Tick,
+    /// How long a streaming probe must deliver to be a success; none for other calls.
+    proof: Option<Duration>,
+}
+
+impl<'a> Permit<'a> {
+    pub(crate) fn new(
+        inner: fuseline_core::Permit<'a>,
+        clock: &Clock,
+        since: Tick,
+        proof: Option<Duration>,
+    ) -> Self {
+        Self {
+            inner: Some(inner),
+            clock: clock.clone(),
+            since,
+            proof,
+        }
+    }
+
+    /// The provider came through, just now. `slow` rules judge the time since the permit was given.
+    pub fn success(self) -> Option<Transition> {
+        let took = self.elapsed();
+        self.record(&Outcome::success(took))
+    }
+
+    /// The call failed by this kind; whether that counts is the policy's to say.
+    pub fn failure(self, kind: Kind) -> Option<Transition> {
+        self.record(&Outcome::failure(kind))
+    }
+
+    /// Says how the call went, in full: a [`Failure`](fuseline_core::Failure) can carry the provider's wait hint.
+    /// Returns the transition that followed, if one did.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fuseline::{Breaker, Failure, Kind, Outcome, Policy, State};
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// let throttled = Failure::new(Kind::RateLimit).retry_after(Duration::from_secs(90)).open_now();
+    /// let opened = breaker.try_acquire()?.record(&Outcome::Failure(throttled));
+    /// assert_eq!(opened.map(|transition| transition.to), Some(State::Open));
+    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// ```
+    pub fn record(mut self, outcome: &Outcome) -> Option<Transition> {
+        let now = self.clock.now();
+        self.inner.take()?.record(outcome, now)
+    }
+
+    /// Gives the permit back: the call says nothing about the provider.
+    pub fn cancel(self) {
+        drop(self);
+    }
+
+    /// A sign of life: a probe's lease begins anew. Nothing for other calls.
+    pub fn progress(&self) {
+        if let Some(permit) = self.inner.as_ref().filter(|permit| permit.is_probe()) {
+            permit.progress(self.clock.now());
+        }
+    }
+
+    /// Guards a stream: the same items come out, and how the stream ends settles the permit. See [`Guarded`].
+    ///
+    /// ```
+    /// use fuseline::{Breaker, Policy};
+    /// # fn tokens() -> impl futures_core::Stream<Item = Result<String, std::io::Error>> { tokio_stream() }
+    /// # struct Empty;
+    /// # impl futures_core::Stream for Empty {
+    /// #     type Item = Result<String, std::io::Error>;
+    /// #     fn poll_next(self: std::pin::Pin<&mut Self>, _: &mut std::task::Context<'_>)
+    /// #         -> std::task::Poll<Option<Self::Item>> { std::task::Poll::Ready(None) }
+    /// # }
+    /// # fn tokio_stream() -> Empty { Empty }
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// let stream = breaker.try_acquire_owned()?.guard(tokens());
+    /// # drop(stream);
+    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// ```
+    pub fn guard<S>(self, stream: S) -> Guarded<'a, S> {
+        Guarded::new(self, stream, AnyError)
+    }
+
+    /// As [`guard`](Self::guard), with an own classifier of items. See [`Guarded`] for what its answers mean.
+    pub fn guard_with<S, C>(self, stream: S, classify: C) -> Guarded<'a, S, C> {
+        Guarded::new(self, stream, classify)
+    }
+
+    /// Time since the permit was given, in steps of up to 4 ms.
+    pub fn elapsed(&self) -> Duration {
+        self.clock.now().since(self.since)
+    }
+
+    /// Whether this is a probe of a half-open breaker: its outcome decides more than another's.
+    pub fn is_probe(&self) -> bool {
+        self.inner
+            .as_ref()
+            .is_some_and(fuseline_core::Permit::is_probe)
+    }
+
+    /// In shadow mode, the refusal that an enforcing breaker would have given.
+    pub fn would_reject(&self) -> Option<Rejection> {
+        self.inner.as_ref()?.would_reject()
+    }
+
+    /// Whether a probe that began to deliver `first` after it was admitted has delivered for long enough.
+    pub(crate) fn is_proven(&self, first: Duration) -> bool {
+        self.proof
+            .is_some_and(|proof| self.elapsed() >= first.saturating_add(proof))
+    }
+
+    /// Settles by what `classify` says of a result.
+    pub(crate) fn judge<T, E>(
+        self,
+        result: &Result<T, E>,
+        classify: &impl Classify<T, E>,
+    ) -> Outcome {
+        let outcome = classify.classify(result, self.elapsed());
+        self.record(&outcome);
+        outcome
+    }
+
+    /// As [`judge`](Self::judge) for an error, which is handed back.
+    pub(crate) fn judge_error<T, E>(self, error: E, classify: &impl Classify<T, E>) -> E {
+        let result: Result<T, E> = Err(error);
+        self.judge(&result, classify);
+        match result {
+            Err(error) => error,
+            Ok(_) => unreachable!("it was made as an error"),
+        }
+    }
+}
+
+impl Drop for Permit<'_> {
+    fn drop(&mut self) {
+        if let Some(permit) = self.inner.take() {
+            permit.cancel(self.clock.now());
+        }
+    }
+}

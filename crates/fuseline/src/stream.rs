@@ -1,0 +1,100 @@
+//! `Guarded`: a stream whose end settles its permit. Hot path: items pass through untouched, without a lock or an
+//! allocation.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use fuseline_core::Outcome;
+use futures_core::Stream;
+use pin_project_lite::pin_project;
+
+use crate::classifier::{AnyError, Classify};
+use crate::permit::Permit;
+
+pin_project! {
+    /// A stream under a permit. The same items come out; the permit settles once, by whichever comes first:
+    ///
+    /// | what happens | recorded |
+    /// |---|---|
+    /// | the stream ends | success, timed to its first item |
+    /// | the classifier calls an item a failure, `Ok` or `Err` | that failure; the stream goes on as it will |
+    /// | the classifier calls an `Err` neutral | nothing |
+    /// | a probe has delivered for `probe_proof` (5 s unless set) | success |
+    /// | the guard is dropped before | nothing; a probe's slot is free again |
+    ///
+    /// Every other item is a sign of life, which keeps a probe's lease. Only a stream's own end counts as its end: a
+    /// stream that falls silent is the caller's to give up, by `Err` or by dropping it.
+    #[must_use = "streams do nothing unless polled"]
+    pub struct Guarded<'a, S, C = AnyError> {
+        #[pin]
+        stream: S,
+        permit: Option<Permit<'a>>,
+        classify: C,
+        first: Option<Duration>,
+    }
+}
+
+impl<'a, S, C> Guarded<'a, S, C> {
+    pub(crate) const fn new(permit: Permit<'a>, stream: S, classify: C) -> Self {
+        Self {
+            stream,
+            permit: Some(permit),
+            classify,
+            first: None,
+        }
+    }
+
+    /// Whether the permit has been settled; what still comes is not counted.
+    pub const fn is_settled(&self) -> bool {
+        self.permit.is_none()
+    }
+}
+
+impl<S, C, T, E> Stream for Guarded<'_, S, C>
+where
+    S: Stream<Item = Result<T, E>>,
+    C: Classify<T, E>,
+{
+    type Item = Result<T, E>;
+
+    fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let this = self.project();
+        let item = ready!(this.stream.poll_next(cx));
+        let Some(permit) = this.permit.take() else {
+            return Poll::Ready(item);
+        };
+        let first = *this.first.get_or_insert_with(|| permit.elapsed());
+        match &item {
+            None => {
+                permit.record(&Outcome::success(first));
+            }
+            Some(result) => match (this.classify.classify(result, first), result) {
+                (outcome @ Outcome::Failure(_), _) | (outcome @ Outcome::Neutral, Err(_)) => {
+                    permit.record(&outcome);
+                }
+                _ if permit.is_proven(first) => {
+                    permit.record(&Outcome::success(first));
+                }
+                _ => {
+                    permit.progress();
+                    *this.permit = Some(permit);
+                }
+            },
+        }
+        Poll::Ready(item)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        self.stream.size_hint()
+    }
+}
+
+impl<S, C> fmt::Debug for Guarded<'_, S, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guarded")
+            .field("permit", &self.permit)
+            .finish_non_exhaustive()
+    }
+}

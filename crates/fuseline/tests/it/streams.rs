@@ -1,0 +1,124 @@
+//! Guarded streams: the same items come out, and every ending settles once.
+
+use std::time::Duration;
+
+use fuseline::{Kind, Outcome, PolicySpec, State, TripRule};
+
+use crate::support::{breaker, by_kind, due, items, next, patient};
+
+#[tokio::test]
+async fn the_same_items_come_out_and_the_end_is_a_success() {
+    let (breaker, _) = breaker(&patient());
+    breaker.try_acquire().unwrap().failure(Kind::ServerError);
+    let mut stream = breaker.try_acquire().unwrap().guard(items([Ok(1), Ok(2)]));
+    assert_eq!(next(&mut stream).await, Some(Ok(1)));
+    assert_eq!(next(&mut stream).await, Some(Ok(2)));
+    assert_eq!(breaker.snapshot().run, 1, "not before the end");
+    assert_eq!(next(&mut stream).await, None);
+    assert!(stream.is_settled());
+    assert_eq!(
+        (breaker.snapshot().run, breaker.snapshot().in_flight),
+        (0, 0)
+    );
+}
+
+#[tokio::test]
+async fn an_error_is_a_failure_once_and_what_follows_passes_through() {
+    let (breaker, _) = breaker(&patient());
+    let script = [Ok(1), Err(Kind::StreamStall), Err(Kind::Network), Ok(2)];
+    let guarded = breaker.with_classifier(by_kind::<u32>);
+    let mut stream = guarded
+        .call_stream(async { Ok(items(script)) })
+        .await
+        .unwrap();
+    for item in script {
+        assert_eq!(next(&mut stream).await, Some(item));
+    }
+    assert_eq!(next(&mut stream).await, None);
+    assert_eq!(breaker.snapshot().kinds, [(Kind::StreamStall, 1)]);
+}
+
+#[tokio::test]
+async fn an_item_can_be_a_failure_though_it_is_ok() {
+    let (breaker, _) = breaker(&patient());
+    let classify = |item: &Result<u32, Kind>, took: Duration| match item {
+        Ok(0) => Outcome::failure(Kind::Overloaded),
+        _ => Outcome::success(took),
+    };
+    let permit = breaker.try_acquire().unwrap();
+    let mut stream = permit.guard_with(items([Ok(1), Ok(0), Ok(2)]), classify);
+    while next(&mut stream).await.is_some() {}
+    assert_eq!(breaker.snapshot().kinds, [(Kind::Overloaded, 1)]);
+}
+
+#[tokio::test]
+async fn an_error_instead_of_a_stream_is_judged_by_the_same_classifier() {
+    let (breaker, _) = breaker(&patient());
+    let guarded = breaker.with_classifier(by_kind::<u32>);
+    let none = async { Err::<crate::support::Items, _>(Kind::Network) };
+    let error = guarded.call_stream(none).await.unwrap_err();
+    assert_eq!(error.into_inner(), Some(Kind::Network));
+    assert_eq!(breaker.snapshot().kinds, [(Kind::Network, 1)]);
+}
+
+#[tokio::test]
+async fn a_dropped_stream_says_nothing_and_frees_the_probes_slot() {
+    let (breaker, _) = due();
+    let mut stream = breaker.try_acquire().unwrap().guard(items([Ok(1), Ok(2)]));
+    assert_eq!(next(&mut stream).await, Some(Ok(1)));
+    assert!(!breaker.is_available());
+    drop(stream);
+    assert!(breaker.is_available());
+    assert_eq!(breaker.state(), State::HalfOpen);
+}
+
+#[tokio::test]
+async fn items_keep_a_probes_lease_and_five_seconds_of_them_prove_it() {
+    let (breaker, clock) = due();
+    let mut stream = breaker
+        .try_acquire()
+        .unwrap()
+        .guard(items([Ok(1), Ok(2), Ok(3)]));
+    clock.advance(Duration::from_secs(50));
+    assert_eq!(next(&mut stream).await, Some(Ok(1)));
+    assert_eq!(breaker.state(), State::HalfOpen);
+    clock.advance(Duration::from_millis(4_999));
+    assert_eq!(next(&mut stream).await, Some(Ok(2)));
+    assert_eq!(breaker.state(), State::HalfOpen);
+    clock.advance(Duration::from_millis(1));
+    assert_eq!(next(&mut stream).await, Some(Ok(3)));
+    assert_eq!(breaker.state(), State::Closed, "its end is not waited for");
+    assert!(stream.is_settled());
+}
+
+#[tokio::test]
+async fn a_lease_that_ends_between_items_has_failed() {
+    let (breaker, clock) = due();
+    let mut stream = breaker.try_acquire().unwrap().guard(items([Ok(1)]));
+    clock.advance(Duration::from_secs(61));
+    assert_eq!(breaker.state(), State::Open);
+    while next(&mut stream).await.is_some() {}
+    assert_eq!((breaker.state(), breaker.snapshot().late), (State::Open, 1));
+}
+
+#[tokio::test]
+async fn slow_rules_judge_a_stream_by_its_first_item() {
+    let spec = PolicySpec {
+        trip: Some(vec![TripRule::Slow {
+            slower_than: Duration::from_secs(2),
+            threshold: 1.0,
+            window: Duration::from_secs(60),
+            min_calls: 1,
+        }]),
+        ..patient()
+    };
+    for (first, whole, opens) in [(1, 100, false), (3, 0, true)] {
+        let (breaker, clock) = breaker(&spec);
+        let mut stream = breaker.try_acquire().unwrap().guard(items([Ok(1)]));
+        clock.advance(Duration::from_secs(first));
+        next(&mut stream).await;
+        clock.advance(Duration::from_secs(whole));
+        next(&mut stream).await;
+        assert_eq!(breaker.state() == State::Open, opens);
+    }
+}
