@@ -1,5 +1,6 @@
 //! Fuseline's measurements. `bench/run NAME` builds this program and runs one of them.
 
+mod count;
 mod load;
 mod process;
 mod proxy;
@@ -8,15 +9,25 @@ mod servers;
 
 use anyhow::{Result, bail};
 
+fn main() -> Result<()> {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
+        ["count"] => count::check(),
+        ["count", "--save"] => count::save(),
+        ["count-path", name, times] => count::run(name, times),
+        ["replay"] => replay::measure(),
+        _ => serving(&args),
+    }
+}
+
 #[tokio::main(worker_threads = 2)]
-async fn main() -> Result<()> {
-    let mut args = std::env::args().skip(1);
-    match (args.next().as_deref(), args.next().as_deref()) {
-        (Some("proxy"), None) => proxy::measure().await,
-        (Some("replay"), None) => replay::measure(),
+async fn serving(args: &[&str]) -> Result<()> {
+    match args {
+        ["proxy"] => proxy::measure().await,
         // Started by the measurements themselves, each in its own process so that its CPU and memory can be told apart.
-        (Some("serve"), Some("upstream")) => servers::upstream().await,
-        (Some("serve"), Some(name)) => servers::bare_proxy(name).await,
-        _ => bail!("usage: bench/run proxy|replay"),
+        ["serve", "upstream"] => servers::upstream().await,
+        ["serve", name] => servers::bare_proxy(name).await,
+        _ => bail!("usage: bench/run count|hot|proxy|replay, or count --save"),
     }
 }

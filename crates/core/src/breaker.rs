@@ -4,21 +4,23 @@ use core::fmt;
 use core::time::Duration;
 use std::sync::Arc;
 
+use crate::clock::Clock;
 use crate::event::{Reason, Rejection, Transition};
 use crate::hot::{Asked, Hot, Recorded};
 use crate::kind::Kind;
 use crate::machine::Machine;
 use crate::outcome::Outcome;
-use crate::permit::{Handle, Permit, Seat, Standing, Ticket};
+use crate::permit::Permit;
 use crate::policy::{Mode, Policy};
 use crate::scope::ScopeName;
-use crate::state::State;
+use crate::state::{Generation, State};
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::tick::{Tick, millis};
+use crate::ticket::{Seat, Standing, Ticket};
 
 /// A circuit breaker. Clones are handles on the same one.
 ///
-/// It never reads a clock: `now` is the last argument of everything. A `now` that goes backwards counts as the latest
+/// It never decides by a clock: `now` is the last argument of everything. A `now` that goes backwards counts as the latest
 /// one seen. Time passes only when somebody asks: nothing runs in the background. Methods come in four kinds:
 ///
 /// - *questions* have no effect: [`state`](Self::state), [`is_available`](Self::is_available),
@@ -51,6 +53,8 @@ pub struct Breaker(pub(crate) Arc<Inner>);
 pub(crate) struct Inner {
     pub(crate) name: ScopeName,
     pub(crate) hot: Hot,
+    /// For drivers, and for permits that are dropped: no decision reads it.
+    clock: Option<Clock>,
     machine: Mutex<Machine>,
 }
 
@@ -62,6 +66,15 @@ impl Breaker {
 
     /// A closed breaker whose jitter follows from this seed and its name.
     pub fn with_seed(name: ScopeName, policy: Policy, seed: u64) -> Self {
+        Self::build(name, policy, seed, None)
+    }
+
+    /// As [`with_seed`](Self::with_seed), with the clock that its drivers read: [`now`](Self::now) is that clock's.
+    pub fn with_clock(name: ScopeName, policy: Policy, seed: u64, clock: Clock) -> Self {
+        Self::build(name, policy, seed, Some(clock))
+    }
+
+    fn build(name: ScopeName, policy: Policy, seed: u64, clock: Option<Clock>) -> Self {
         let seed = name
             .to_string()
             .bytes()
@@ -70,7 +83,12 @@ impl Breaker {
             });
         let hot = Hot::new();
         let machine = Mutex::new(Machine::new(policy, seed, &hot));
-        Self(Arc::new(Inner { name, hot, machine }))
+        Self(Arc::new(Inner {
+            name,
+            hot,
+            clock,
+            machine,
+        }))
     }
 
     /// Its name, which tells its scope.
@@ -78,9 +96,15 @@ impl Breaker {
         &self.0.name
     }
 
+    /// The present by its clock, for its drivers; without a clock, the latest instant that it was told.
+    #[inline]
+    pub fn now(&self) -> Tick {
+        self.0.now()
+    }
+
     /// The settings in force.
     pub fn policy(&self) -> Policy {
-        self.0.lock().policy.clone()
+        self.0.policy()
     }
 
     /// Asks for leave to make one call.
@@ -88,7 +112,7 @@ impl Breaker {
     /// # Errors
     /// The call must not be made; the rejection says why and when to ask again.
     #[inline]
-    pub fn try_acquire(&self, now: Tick) -> Result<Permit<'_>, Rejection> {
+    pub fn try_acquire(&self, now: Tick) -> Result<Permit<&Self>, Rejection> {
         self.try_acquire_within(Duration::ZERO, now)
     }
 
@@ -97,9 +121,12 @@ impl Breaker {
     /// # Errors
     /// As [`try_acquire`](Self::try_acquire).
     #[inline]
-    pub fn try_acquire_within(&self, limit: Duration, now: Tick) -> Result<Permit<'_>, Rejection> {
-        let ticket = self.0.acquire(limit, now)?;
-        Ok(Permit::new(Handle::Borrowed(&self.0), ticket))
+    pub fn try_acquire_within(
+        &self,
+        limit: Duration,
+        now: Tick,
+    ) -> Result<Permit<&Self>, Rejection> {
+        Permit::acquire(self, limit, now)
     }
 
     /// As [`try_acquire_within`](Self::try_acquire_within), with a permit that owns its breaker.
@@ -107,13 +134,8 @@ impl Breaker {
     /// # Errors
     /// As [`try_acquire`](Self::try_acquire).
     #[inline]
-    pub fn try_acquire_owned(
-        &self,
-        limit: Duration,
-        now: Tick,
-    ) -> Result<Permit<'static>, Rejection> {
-        let ticket = self.0.acquire(limit, now)?;
-        Ok(Permit::new(Handle::Owned(Arc::clone(&self.0)), ticket))
+    pub fn try_acquire_owned(&self, limit: Duration, now: Tick) -> Result<Permit, Rejection> {
+        Permit::acquire(self, limit, now).map(Permit::into_owned)
     }
 
     /// The state as the next operation would find it. An `open` whose cooldown has ended still reads `open`: only a
@@ -232,7 +254,7 @@ impl Breaker {
         } else {
             Standing::Plain
         };
-        self.0.settle(&self.0.unseated(standing), outcome, now)
+        self.0.settle(self.0.unseated(standing), outcome, now)
     }
 
     /// Opens a closed breaker because `open` of the `of` models behind it are.
@@ -246,6 +268,23 @@ impl Breaker {
 impl Inner {
     fn lock(&self) -> MutexGuard<'_, Machine> {
         lock(&self.machine)
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> Tick {
+        match &self.clock {
+            Some(clock) => clock.now(),
+            None => self.latest(),
+        }
+    }
+
+    #[cold]
+    fn latest(&self) -> Tick {
+        self.lock().latest
+    }
+
+    pub(crate) fn policy(&self) -> Policy {
+        self.lock().policy.clone()
     }
 
     /// Answers a question about what the next operation would find, without letting time pass.
@@ -263,11 +302,14 @@ impl Inner {
     }
 
     #[inline]
-    fn acquire(&self, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
-        match self.hot.plain(now) {
-            Some(ticket) => Ok(ticket),
-            None => self.acquire_limited(limit, now),
+    pub(crate) fn acquire(&self, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
+        if let Some(ticket) = self.hot.plain(now) {
+            return Ok(ticket);
         }
+        if let Some(rejection) = self.hot.plainly_open(now) {
+            return Err(rejection);
+        }
+        self.acquire_limited(limit, now)
     }
 
     #[inline(never)]
@@ -293,24 +335,20 @@ impl Inner {
     }
 
     fn unseated(&self, standing: Standing) -> Ticket {
-        Ticket {
-            generation: crate::state::Generation::FIRST,
-            standing,
-            seat: Seat::Unlimited,
-        }
+        Ticket::new(Generation::FIRST, standing, Seat::Unlimited)
     }
 
     #[inline]
     pub(crate) fn settle(
         &self,
-        ticket: &Ticket,
+        ticket: Ticket,
         outcome: &Outcome,
         now: Tick,
     ) -> Option<Transition> {
         let mut recorded = Recorded::Undecided;
-        if let (Standing::Plain, Outcome::Success { took }) = (ticket.standing, outcome) {
-            recorded = self.hot.success(ticket.generation, *took, now);
-            if recorded == Recorded::Done && ticket.seat == Seat::Unlimited {
+        if let (true, Outcome::Success { took }) = (ticket.is_plain(), outcome) {
+            recorded = self.hot.success(ticket.generation(), *took, now);
+            if recorded == Recorded::Done && ticket.seat() == Seat::Unlimited {
                 return None;
             }
         }
@@ -321,14 +359,14 @@ impl Inner {
     #[inline(never)]
     fn settle_rest(
         &self,
-        ticket: &Ticket,
+        ticket: Ticket,
         outcome: &Outcome,
         recorded: Recorded,
         now: Tick,
     ) -> Option<Transition> {
-        self.hot.leave(ticket.seat);
+        self.hot.leave(ticket.seat());
         let hot = &self.hot;
-        match (ticket.standing, outcome, recorded) {
+        match (ticket.standing(), outcome, recorded) {
             (Standing::Ghost(..) | Standing::Off, ..)
             | (Standing::Plain, Outcome::Neutral, _)
             | (_, _, Recorded::Done) => None,
@@ -361,25 +399,27 @@ impl Inner {
         }
     }
 
-    pub(crate) fn cancel(&self, ticket: &Ticket, now: Tick) {
+    pub(crate) fn cancel(&self, ticket: Ticket, now: Tick) {
         self.settle(ticket, &Outcome::Neutral, now);
     }
 
-    /// A permit went without a word, so without a time either: the latest one seen must do.
-    pub(crate) fn dropped(&self, ticket: &Ticket) {
-        self.cancel(ticket, Tick::ZERO);
+    /// A permit went without a word.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn dropped(&self, ticket: Ticket) {
+        self.cancel(ticket, self.now());
     }
 
-    pub(crate) fn progress(&self, ticket: &Ticket, now: Tick) {
+    pub(crate) fn progress(&self, ticket: Ticket, now: Tick) {
         self.lock().progress(&self.hot, ticket, now);
     }
 
-    pub(crate) fn is_current(&self, ticket: &Ticket, now: Tick) -> bool {
-        match ticket.standing {
+    pub(crate) fn is_current(&self, ticket: Ticket, now: Tick) -> bool {
+        match ticket.standing() {
             Standing::Ghost(..) | Standing::Off => true,
-            Standing::Plain | Standing::Probe(_) => {
-                self.ask(now, |machine, _, _| machine.generation == ticket.generation)
-            }
+            Standing::Plain | Standing::Probe(_) => self.ask(now, |machine, _, _| {
+                machine.generation == ticket.generation()
+            }),
         }
     }
 }

@@ -41,6 +41,7 @@ impl Clock {
     }
 
     /// The present instant.
+    #[inline]
     pub fn now(&self) -> Tick {
         match &self.0 {
             Source::System(origin) => Tick::from_millis(origin.elapsed_millis()),
@@ -70,16 +71,18 @@ mod system {
             Self(monotonic_millis())
         }
 
+        #[inline]
         pub(super) fn elapsed_millis(self) -> u64 {
             monotonic_millis().saturating_sub(self.0)
         }
     }
 
+    #[inline]
     fn monotonic_millis() -> u64 {
+        // Neither part is ever negative, nor the sum anywhere near the end of 64 bits.
         let time = clock_gettime(ClockId::MonotonicCoarse);
-        let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
         let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
-        seconds.saturating_mul(1_000) + nanos / 1_000_000
+        time.tv_sec.cast_unsigned().wrapping_mul(1_000) + nanos / 1_000_000
     }
 }
 
@@ -103,6 +106,7 @@ mod system {
             Self(Instant::now())
         }
 
+        #[inline]
         pub(super) fn elapsed_millis(self) -> u64 {
             millis(self.0.elapsed())
         }

@@ -194,6 +194,19 @@ impl Reason {
         }
     }
 
+    /// A small number for a packed word.
+    pub(crate) const fn number(self) -> u64 {
+        self as u64
+    }
+
+    /// The reason of a [`number`](Self::number).
+    pub(crate) fn from_number(number: u64) -> Self {
+        let counted = Self::COUNTED.into_iter();
+        let mut all = counted.chain([Self::Held]);
+        all.find(|reason| reason.number() == number)
+            .unwrap_or(Self::Held)
+    }
+
     /// The name in logs, metrics and replays.
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -11,12 +11,12 @@ use core::time::Duration;
 
 use crate::event::{Reason, Rejection};
 use crate::machine::{FORCED_WAIT, SOON};
-use crate::permit::{Seat, Standing, Ticket};
 use crate::policy::{Checked, Mode};
 use crate::rules::slow_limit;
 use crate::state::{Generation, RunWord, Tag, Watch, Word};
 use crate::sync::{AtomicU64, Ordering, look};
 use crate::tick::{Tick, millis};
+use crate::ticket::{Seat, Standing, Ticket};
 use crate::window::{Added, REASONS, Shards};
 
 /// What is shared without the lock. Written under it, but for the counters.
@@ -99,6 +99,7 @@ impl Hot {
             .store(slow_limit(&policy.trip), Ordering::Relaxed);
     }
 
+    #[inline]
     pub(crate) fn mode(&self) -> Mode {
         match self.mode.load(Ordering::Relaxed) {
             0 => Mode::Enforce,
@@ -144,20 +145,31 @@ impl Hot {
         let word = Word::from_bits(self.word.load(Ordering::Acquire));
         let closed = word.tag() == Tag::Closed && now.as_millis() >= word.deadline();
         let unlimited = self.limits.load(Ordering::Relaxed) == 0;
-        (closed && unlimited).then(|| Ticket {
-            generation: word.generation(),
-            standing: Standing::Plain,
-            seat: Seat::Unlimited,
+        (closed && unlimited).then(|| Ticket::plain(word.generation()))
+    }
+
+    /// The refusal of a breaker that enforces, is open and will be for a while: by two loads, counted.
+    #[inline]
+    pub(crate) fn plainly_open(&self, now: Tick) -> Option<Rejection> {
+        let word = Word::from_bits(self.word.load(Ordering::Acquire));
+        let left = word
+            .deadline()
+            .checked_sub(now.as_millis())
+            .filter(|left| *left > 0)?;
+        let ends = word.deadline() < Word::NEVER - 1;
+        if word.tag() != Tag::Open || !ends || self.mode() != Mode::Enforce {
+            return None;
+        }
+        self.rejected(Reason::Open);
+        Some(Rejection {
+            reason: Reason::Open,
+            retry_after: Duration::from_millis(left),
         })
     }
 
     fn seated(&self, word: Word) -> Asked {
         match self.enter() {
-            Ok(seat) => Asked::Admitted(Ticket {
-                generation: word.generation(),
-                standing: Standing::Plain,
-                seat,
-            }),
+            Ok(seat) => Asked::Admitted(Ticket::new(word.generation(), Standing::Plain, seat)),
             Err(saturated) => Asked::Rejected(saturated),
         }
     }
@@ -172,7 +184,7 @@ impl Hot {
         let bits = self.run.load(Ordering::Acquire);
         let run = RunWord::from_bits(bits);
         let quiet = run.generation() == generation && run.run() == 0 && run.watch() != Watch::Every;
-        if !quiet || millis(took) > self.slow_limit.load(Ordering::Relaxed) {
+        if !quiet || self.is_slow(took) {
             return Recorded::Undecided;
         }
         match self.shards.add(generation, now) {
@@ -185,6 +197,12 @@ impl Hot {
         } else {
             Recorded::Counted
         }
+    }
+
+    #[inline]
+    fn is_slow(&self, took: Duration) -> bool {
+        let limit = self.slow_limit.load(Ordering::Relaxed);
+        limit != u64::MAX && millis(took) > limit
     }
 
     /// Takes a seat where `max_in_flight` is set.
@@ -245,6 +263,7 @@ impl Hot {
     }
 
     /// Counts a rejection.
+    #[inline]
     pub(crate) fn rejected(&self, reason: Reason) {
         let Some(at) = reason.counter() else { return };
         if !self.shards.reject(at)

@@ -51,6 +51,7 @@ mod snapshot;
 mod state;
 mod sync;
 mod tick;
+mod ticket;
 mod trip;
 mod window;
 

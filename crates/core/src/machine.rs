@@ -16,11 +16,11 @@ use crate::backoff::SplitMix;
 use crate::event::{Cause, FailureNote, Reason, Rejection, Transition};
 use crate::hot::Hot;
 use crate::kind::Kind;
-use crate::permit::{Standing, Ticket};
 use crate::policy::Policy;
 use crate::rules::Counts;
 use crate::state::{Generation, State, Watch};
 use crate::tick::Tick;
+use crate::ticket::{Standing, Ticket};
 use questions::probing_wait;
 use ramp::Ramp;
 use transition::Trip;
@@ -144,11 +144,7 @@ impl Machine {
         match self.admit(limit, now) {
             Ok(standing) => {
                 self.publish_word(hot);
-                Ok(Ticket {
-                    generation: self.generation,
-                    standing,
-                    seat,
-                })
+                Ok(Ticket::new(self.generation, standing, seat))
             }
             Err(rejection) => {
                 hot.leave(seat);
@@ -184,7 +180,7 @@ impl Machine {
                     limit.saturating_add(SOON)
                 };
                 let length = policy.probe_timeout.max(outlives);
-                self.leased += 1;
+                self.leased = (self.leased + 1) % Ticket::LEASES;
                 leases.push(Lease {
                     id: self.leased,
                     length,

@@ -25,6 +25,7 @@ pub enum Outcome {
 
 impl Outcome {
     /// A success that took this long.
+    #[inline]
     pub const fn success(took: Duration) -> Self {
         Self::Success { took }
     }

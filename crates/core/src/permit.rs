@@ -1,87 +1,46 @@
 //! `Permit`: leave to make one call, and the duty to say how it went.
 
+use core::borrow::Borrow;
 use core::fmt;
 use core::time::Duration;
-use std::sync::Arc;
 
-use crate::breaker::Inner;
-use crate::event::{Reason, Rejection, Transition};
+use crate::breaker::{Breaker, Inner};
+use crate::event::{Rejection, Transition};
 use crate::outcome::Outcome;
-use crate::state::Generation;
 use crate::tick::Tick;
+use crate::ticket::{Standing, Ticket};
 
 /// Leave to make one call.
 ///
 /// It settles exactly once: [`record`](Self::record) and [`cancel`](Self::cancel) consume it, and dropping it (a
-/// cancelled future, a panic, a client that left) cancels it as of the latest time that the breaker has seen. A
+/// cancelled future, a panic, a client that left) cancels it, as of the breaker's [`now`](crate::Breaker::now). A
 /// cancelled permit moves no counter; a probe's slot is free again at once.
 ///
-/// `Permit<'static>` owns its breaker; a shorter one borrows it and costs no reference count.
+/// `Permit<Breaker>`, or `Permit` for short, owns its breaker; a `Permit<&Breaker>` borrows it and costs no reference
+/// count.
 #[must_use = "a permit that is dropped is cancelled: the call is not counted"]
-pub struct Permit<'a> {
-    breaker: Handle<'a>,
+pub struct Permit<B: Borrow<Breaker> = Breaker> {
+    breaker: B,
+    /// [`Ticket::SETTLED`] once settled: a flag beside it would be copied byte by byte.
     ticket: Ticket,
-    settled: bool,
 }
 
-pub(crate) enum Handle<'a> {
-    Borrowed(&'a Inner),
-    Owned(Arc<Inner>),
-}
-
-impl core::ops::Deref for Handle<'_> {
-    type Target = Inner;
+impl<B: Borrow<Breaker>> Permit<B> {
+    /// Asks for leave to make one call that is given up after `limit` (zero where there is no limit): a probe's lease
+    /// then outlives it. [`Breaker::try_acquire`] and its kin are short for this; a type that wraps a breaker gets
+    /// permits that hold the wrapper.
+    ///
+    /// # Errors
+    /// The call must not be made; the rejection says why and when to ask again.
+    #[inline]
+    pub fn acquire(breaker: B, limit: Duration, now: Tick) -> Result<Self, Rejection> {
+        let ticket = breaker.borrow().0.acquire(limit, now)?;
+        Ok(Self { breaker, ticket })
+    }
 
     #[inline]
-    fn deref(&self) -> &Inner {
-        match self {
-            Self::Borrowed(inner) => inner,
-            Self::Owned(inner) => inner,
-        }
-    }
-}
-
-/// What a permit carries: a few words, no pointer.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Ticket {
-    pub(crate) generation: Generation,
-    pub(crate) standing: Standing,
-    pub(crate) seat: Seat,
-}
-
-impl Ticket {
-    pub(crate) const fn is_probe(&self) -> bool {
-        matches!(self.standing, Standing::Probe(_))
-    }
-}
-
-/// In what capacity a call goes out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Standing {
-    Plain,
-    /// With the number of its lease.
-    Probe(u64),
-    /// It would have been rejected, for this reason and so many ms, but the breaker only watches.
-    Ghost(Reason, u64),
-    /// There is no breaker.
-    Off,
-}
-
-/// Whether the call is counted in flight.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seat {
-    Taken,
-    Unlimited,
-}
-
-impl<'a> Permit<'a> {
-    #[inline]
-    pub(crate) const fn new(breaker: Handle<'a>, ticket: Ticket) -> Self {
-        Self {
-            breaker,
-            ticket,
-            settled: false,
-        }
+    fn inner(&self) -> &Inner {
+        &self.breaker.borrow().0
     }
 
     /// Says how the call went. Returns the transition that followed, if one did; the breaker's history has it too.
@@ -90,20 +49,25 @@ impl<'a> Permit<'a> {
     /// nothing.
     #[inline]
     pub fn record(mut self, outcome: &Outcome, now: Tick) -> Option<Transition> {
-        self.settled = true;
-        self.breaker.settle(&self.ticket, outcome, now)
+        let ticket = self.take();
+        self.inner().settle(ticket, outcome, now)
     }
 
     /// Gives the permit back: the call says nothing about the provider.
     pub fn cancel(mut self, now: Tick) {
-        self.settled = true;
-        self.breaker.cancel(&self.ticket, now);
+        let ticket = self.take();
+        self.inner().cancel(ticket, now);
+    }
+
+    #[inline]
+    fn take(&mut self) -> Ticket {
+        core::mem::replace(&mut self.ticket, Ticket::SETTLED)
     }
 
     /// A sign of life, such as a content event of a stream: a probe's lease begins anew.
     pub fn progress(&self, now: Tick) {
         if self.is_probe() {
-            self.breaker.progress(&self.ticket, now);
+            self.inner().progress(self.ticket, now);
         }
     }
 
@@ -112,9 +76,21 @@ impl<'a> Permit<'a> {
         self.ticket.is_probe()
     }
 
+    /// The present, as [`Breaker::now`](crate::Breaker::now) tells it.
+    #[inline]
+    pub fn now(&self) -> Tick {
+        self.inner().now()
+    }
+
+    /// For a probe, how long a stream under it must deliver to be a success: the policy's
+    /// [`probe_proof`](crate::Policy::probe_proof).
+    pub fn probe_proof(&self) -> Option<Duration> {
+        self.is_probe().then(|| self.inner().policy().probe_proof())
+    }
+
     /// In shadow mode, the rejection that an enforcing breaker would have given.
     pub fn would_reject(&self) -> Option<Rejection> {
-        match self.ticket.standing {
+        match self.ticket.standing() {
             Standing::Ghost(reason, ms) => Some(Rejection {
                 reason,
                 retry_after: Duration::from_millis(ms),
@@ -125,23 +101,38 @@ impl<'a> Permit<'a> {
 
     /// Whether the state in which this permit was given still stands, so that a further attempt under it makes sense.
     pub fn is_current(&self, now: Tick) -> bool {
-        self.breaker.is_current(&self.ticket, now)
+        self.inner().is_current(self.ticket, now)
     }
 }
 
-impl Drop for Permit<'_> {
+impl<B: Borrow<Breaker> + Clone> Permit<&B>
+where
+    for<'a> &'a B: Borrow<Breaker>,
+{
+    /// The same permit, holding its breaker: it can be moved to another task.
     #[inline]
-    fn drop(&mut self) {
-        if !self.settled {
-            self.breaker.dropped(&self.ticket);
+    pub fn into_owned(mut self) -> Permit<B> {
+        let ticket = self.take();
+        Permit {
+            breaker: self.breaker.clone(),
+            ticket,
         }
     }
 }
 
-impl fmt::Debug for Permit<'_> {
+impl<B: Borrow<Breaker>> Drop for Permit<B> {
+    #[inline]
+    fn drop(&mut self) {
+        if self.ticket != Ticket::SETTLED {
+            self.inner().dropped(self.ticket);
+        }
+    }
+}
+
+impl<B: Borrow<Breaker>> fmt::Debug for Permit<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Permit")
-            .field("breaker", &self.breaker.name)
+            .field("breaker", &self.inner().name)
             .field("ticket", &self.ticket)
             .finish()
     }

@@ -200,7 +200,8 @@ impl Registry {
                 entries.remove(&leaver);
             }
         }
-        let breaker = Breaker::with_seed(name.clone(), policy.clone(), self.0.config.seed);
+        let RegistryConfig { seed, clock, .. } = &self.0.config;
+        let breaker = Breaker::with_clock(name.clone(), policy.clone(), *seed, clock.clone());
         let used = AtomicU64::new(now.as_millis());
         entries.insert(
             name.clone(),

@@ -162,7 +162,7 @@ impl core::error::Error for ReplayError {}
 #[derive(Debug, Default)]
 pub struct Replay {
     breaker: Option<Breaker>,
-    permits: HashMap<String, Permit<'static>>,
+    permits: HashMap<String, Permit>,
     now: u64,
 }
 
@@ -266,7 +266,7 @@ impl Replay {
         Ok(())
     }
 
-    fn take(&mut self, event: &Line<'_>) -> Result<Permit<'static>, ReplayError> {
+    fn take(&mut self, event: &Line<'_>) -> Result<Permit, ReplayError> {
         let name = event.of.as_deref().ok_or(ReplayError::Missing("of"))?;
         self.permits
             .remove(name)

@@ -244,8 +244,9 @@ impl Counts {
                 continue;
             }
             let seen = self.see(rule, hits, shards, generation, now);
-            found.pressure = found.pressure.max(seen.pressure());
-            if seen.pressure() >= NEARLY {
+            let pressure = seen.pressure();
+            found.pressure = found.pressure.max(pressure);
+            if pressure >= NEARLY {
                 found.tripped = found
                     .tripped
                     .or_else(|| Some((seen.cause(), seen.observed, seen.threshold)));
@@ -268,6 +269,7 @@ impl Counts {
             .collect()
     }
 
+    #[inline]
     fn see(
         &self,
         counts: &RuleCounts,

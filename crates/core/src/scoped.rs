@@ -128,7 +128,7 @@ impl Scopes {
                 Err(rejection) => {
                     permits
                         .into_iter()
-                        .for_each(|(_, permit): (Scope, Permit<'static>)| permit.cancel(now));
+                        .for_each(|(_, permit): (Scope, Permit)| permit.cancel(now));
                     return Err(ScopedRejection {
                         name: breaker.name().clone(),
                         rejection,
@@ -239,7 +239,7 @@ fn rank(rejection: &Rejection) -> (Duration, core::cmp::Reverse<Reason>) {
 #[must_use = "a permit that is dropped is cancelled: the call is not counted"]
 pub struct ScopedPermit {
     scopes: Scopes,
-    permits: Vec<(Scope, Permit<'static>)>,
+    permits: Vec<(Scope, Permit)>,
 }
 
 impl ScopedPermit {

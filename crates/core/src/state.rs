@@ -76,8 +76,15 @@ impl Generation {
         Self((self.0 + 1) & Self::MASK)
     }
 
+    #[inline]
     pub(crate) const fn get(self) -> u32 {
         self.0
+    }
+
+    /// The low 24 bits.
+    #[inline]
+    pub(crate) const fn from_bits(bits: u32) -> Self {
+        Self(bits & Self::MASK)
     }
 }
 

@@ -27,16 +27,19 @@ impl Tick {
     pub const MAX: Self = Self(u64::MAX);
 
     /// The instant `millis` after the origin.
+    #[inline]
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis)
     }
 
     /// Milliseconds since the origin.
+    #[inline]
     pub const fn as_millis(self) -> u64 {
         self.0
     }
 
     /// Time passed since `earlier`; zero where `earlier` is later.
+    #[inline]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(self.0.saturating_sub(earlier.0))
     }
@@ -45,14 +48,17 @@ impl Tick {
 impl core::ops::Add<Duration> for Tick {
     type Output = Self;
 
+    #[inline]
     fn add(self, by: Duration) -> Self {
         Self(self.0.saturating_add(millis(by)))
     }
 }
 
 /// Whole milliseconds of a duration, saturating.
+#[inline]
 pub(crate) fn millis(duration: Duration) -> u64 {
-    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+    let whole = duration.as_secs().saturating_mul(1_000);
+    whole.saturating_add(u64::from(duration.subsec_millis()))
 }
 
 #[cfg(test)]

@@ -29,12 +29,20 @@ fn bucket(now: Tick, window_ms: u64) -> u64 {
     }
 }
 
+/// When a bucket begins, in ms.
+fn begins(bucket: u64, window_ms: u64) -> u64 {
+    bucket.saturating_mul(window_ms).div_ceil(BUCKETS)
+}
+
 /// Counts within one window, written under the lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
     window_ms: u64,
     /// Bucket of the newest cell.
     head: u64,
+    /// When that bucket fills, in ms: from, and until not any more. Spares a division.
+    from: u64,
+    until: u64,
     /// Sum of the live cells.
     total: u64,
     cells: Box<[u32; 64]>,
@@ -45,6 +53,8 @@ impl Ring {
         Self {
             window_ms,
             head: 0,
+            from: 0,
+            until: begins(1, window_ms),
             total: 0,
             cells: Box::new([0; 64]),
         }
@@ -55,7 +65,7 @@ impl Ring {
     }
 
     pub(crate) fn add(&mut self, now: Tick) {
-        self.advance(bucket(now, self.window_ms));
+        self.advance(self.bucket(now));
         let head = self.head;
         let cell = self.cell(head);
         if let Some(more) = cell.checked_add(1) {
@@ -66,7 +76,7 @@ impl Ring {
 
     /// Entries that are live at `now`.
     pub(crate) fn total(&self, now: Tick) -> u64 {
-        let to = bucket(now, self.window_ms);
+        let to = self.bucket(now);
         let ahead = to.saturating_sub(self.head);
         if ahead == 0 {
             return self.total;
@@ -80,6 +90,14 @@ impl Ring {
         self.total - gone.map(|count| u64::from(*count)).sum::<u64>()
     }
 
+    fn bucket(&self, now: Tick) -> u64 {
+        if (self.from..self.until).contains(&now.as_millis()) {
+            self.head
+        } else {
+            bucket(now, self.window_ms)
+        }
+    }
+
     pub(crate) fn clear(&mut self) {
         self.total = 0;
         self.cells.fill(0);
@@ -87,7 +105,12 @@ impl Ring {
 
     /// Drops the buckets that left the window on the way to `to`; going back does nothing.
     fn advance(&mut self, to: u64) {
-        if to.saturating_sub(self.head) >= LIVE {
+        if to <= self.head {
+            return;
+        }
+        self.from = begins(to, self.window_ms);
+        self.until = begins(to.saturating_add(1), self.window_ms);
+        if to - self.head >= LIVE {
             self.clear();
             self.head = to;
         }

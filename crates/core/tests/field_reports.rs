@@ -35,7 +35,7 @@ fn quick() -> PolicySpec {
     }
 }
 
-fn acquire(breaker: &Breaker, now: Tick) -> Permit<'static> {
+fn acquire(breaker: &Breaker, now: Tick) -> Permit {
     breaker.try_acquire_owned(Duration::ZERO, now).unwrap()
 }
 

@@ -164,7 +164,7 @@ fn settings() -> impl Strategy<Value = Settings> {
 struct Pair {
     breaker: Breaker,
     naive: Naive,
-    out: Vec<(Permit<'static>, Call)>,
+    out: Vec<(Permit, Call)>,
     now: u64,
     stale: u64,
 }
@@ -186,7 +186,7 @@ impl Pair {
         Tick::from_millis(self.now)
     }
 
-    fn take(&mut self, at: usize) -> Option<(Permit<'static>, Call)> {
+    fn take(&mut self, at: usize) -> Option<(Permit, Call)> {
         (!self.out.is_empty()).then(|| self.out.swap_remove(at % self.out.len()))
     }
 

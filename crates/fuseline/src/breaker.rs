@@ -1,8 +1,9 @@
 //! `Breaker`: a circuit breaker with a clock.
 
+use std::borrow::Borrow;
 use std::time::Duration;
 
-use fuseline_core::{Clock, Policy, ScopeName, Snapshot, State, Tick, Transition};
+use fuseline_core::{Clock, Policy, Rejection, ScopeName, Snapshot, State, Tick, Transition};
 
 use crate::error::CircuitOpen;
 use crate::name::IntoName;
@@ -27,10 +28,7 @@ use crate::permit::Permit;
 /// assert!(refused.retry_after().unwrap() >= std::time::Duration::from_secs(14));
 /// ```
 #[derive(Clone, Debug)]
-pub struct Breaker {
-    pub(crate) core: fuseline_core::Breaker,
-    clock: Clock,
-}
+pub struct Breaker(fuseline_core::Breaker);
 
 impl Breaker {
     /// A closed breaker of this name, timed by the system's monotonic clock. `Policy::default()` opens at 5 failures
@@ -60,15 +58,16 @@ impl Breaker {
     /// assert!(!breaker.is_available());
     /// clock.advance(Duration::from_secs(20));
     /// assert!(breaker.is_available());
-    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// # Ok::<(), fuseline::Rejection>(())
     /// ```
     pub fn with_clock(name: impl IntoName, policy: Policy, clock: Clock) -> Self {
-        let core = fuseline_core::Breaker::new(name.into_name(), policy);
-        Self::from_core(core, clock)
+        let core = fuseline_core::Breaker::with_clock(name.into_name(), policy, 0, clock);
+        Self(core)
     }
 
-    pub(crate) const fn from_core(core: fuseline_core::Breaker, clock: Clock) -> Self {
-        Self { core, clock }
+    /// One that has a clock.
+    pub(crate) const fn from_core(core: fuseline_core::Breaker) -> Self {
+        Self(core)
     }
 
     /// Asks for leave to make one call, and never waits. The permit borrows this breaker;
@@ -86,9 +85,10 @@ impl Breaker {
     ///     Ok(_) => permit.success(),
     ///     Err(_) => permit.failure(Kind::ServerError),
     /// };
-    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// # Ok::<(), fuseline::Rejection>(())
     /// ```
-    pub fn try_acquire(&self) -> Result<Permit<'_>, CircuitOpen> {
+    #[inline]
+    pub fn try_acquire(&self) -> Result<Permit<&Self>, Rejection> {
         self.try_acquire_within(Duration::ZERO)
     }
 
@@ -97,15 +97,14 @@ impl Breaker {
     ///
     /// # Errors
     /// As [`try_acquire`](Self::try_acquire).
-    pub fn try_acquire_within(&self, limit: Duration) -> Result<Permit<'_>, CircuitOpen> {
-        let now = self.clock.now();
-        match self.core.try_acquire_within(limit, now) {
-            Ok(permit) => Ok(self.timed(permit, now)),
-            Err(rejection) => Err(CircuitOpen::new(self.name(), rejection)),
-        }
+    #[inline]
+    pub fn try_acquire_within(&self, limit: Duration) -> Result<Permit<&Self>, Rejection> {
+        let now = self.0.now();
+        let permit = fuseline_core::Permit::acquire(self, limit, now)?;
+        Ok(Permit::new(permit, now))
     }
 
-    /// As [`try_acquire`](Self::try_acquire), with a permit that owns its breaker.
+    /// As [`try_acquire`](Self::try_acquire), with a permit that owns its breaker: [`Permit::into_owned`].
     ///
     /// # Errors
     /// As [`try_acquire`](Self::try_acquire).
@@ -116,61 +115,55 @@ impl Breaker {
     /// let breaker = Breaker::new("openai", Policy::default());
     /// let permit = breaker.try_acquire_owned()?;
     /// std::thread::spawn(move || permit.success()).join().unwrap();
-    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// # Ok::<(), fuseline::Rejection>(())
     /// ```
-    pub fn try_acquire_owned(&self) -> Result<Permit<'static>, CircuitOpen> {
-        self.try_acquire_owned_within(Duration::ZERO)
+    #[inline]
+    pub fn try_acquire_owned(&self) -> Result<Permit, Rejection> {
+        self.try_acquire().map(Permit::into_owned)
     }
 
-    /// As [`try_acquire_within`](Self::try_acquire_within), with a permit that owns its breaker.
-    ///
-    /// # Errors
-    /// As [`try_acquire`](Self::try_acquire).
-    pub fn try_acquire_owned_within(
-        &self,
-        limit: Duration,
-    ) -> Result<Permit<'static>, CircuitOpen> {
-        let now = self.clock.now();
-        match self.core.try_acquire_owned(limit, now) {
-            Ok(permit) => Ok(self.timed(permit, now)),
-            Err(rejection) => Err(CircuitOpen::new(self.name(), rejection)),
-        }
+    /// As [`try_acquire`](Self::try_acquire), for what is refused by name.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<Permit<&Self>, CircuitOpen> {
+        self.try_acquire()
+            .map_err(|rejection| self.refused(rejection))
     }
 
-    fn timed<'a>(&self, permit: fuseline_core::Permit<'a>, now: Tick) -> Permit<'a> {
-        let proof = permit.is_probe().then(|| self.core.policy().probe_proof());
-        Permit::new(permit, &self.clock, now, proof)
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn refused(&self, rejection: Rejection) -> CircuitOpen {
+        CircuitOpen::new(self.name(), rejection)
     }
 
     /// Its name, which tells its scope.
     pub fn name(&self) -> &ScopeName {
-        self.core.name()
+        self.0.name()
     }
 
     /// The settings in force.
     pub fn policy(&self) -> Policy {
-        self.core.policy()
+        self.0.policy()
     }
 
-    /// The clock it is timed by; [`Transition::at`] and [`Snapshot::at`] are its times.
-    pub const fn clock(&self) -> &Clock {
-        &self.clock
+    /// The present by its clock: [`Transition::at`] and [`Snapshot::at`] are such times.
+    pub fn now(&self) -> Tick {
+        self.0.now()
     }
 
     /// The state as the next call would find it. An `open` whose cooldown is over still reads `open`: only a call
     /// makes it half-open.
     pub fn state(&self) -> State {
-        self.core.state(self.clock.now())
+        self.0.state(self.0.now())
     }
 
     /// Whether a call would be let through now. Asking changes nothing, and reserves nothing.
     pub fn is_available(&self) -> bool {
-        self.core.is_available(self.clock.now())
+        self.0.is_available(self.0.now())
     }
 
     /// Everything there is to see about it at this instant: state, rules with what they observe, the last failures.
     pub fn snapshot(&self) -> Snapshot {
-        self.core.snapshot(self.clock.now())
+        self.0.snapshot(self.0.now())
     }
 
     /// Its transitions after number `after`, oldest first; the last 20 are kept. [`Registry::events`] reads those of
@@ -178,7 +171,7 @@ impl Breaker {
     ///
     /// [`Registry::events`]: crate::Registry::events
     pub fn history(&self, after: u64) -> Vec<Transition> {
-        self.core.history(after)
+        self.0.history(after)
     }
 
     /// Refuses all calls, for this long, or until [`release`](Self::release).
@@ -194,26 +187,24 @@ impl Breaker {
     /// assert_eq!(breaker.state(), State::Closed);
     /// ```
     pub fn force_open(&self, lasting: Option<Duration>) {
-        let now = self.clock.now();
-        self.core
-            .force_open(lasting.map(|length| now + length), now);
+        let now = self.0.now();
+        self.0.force_open(lasting.map(|length| now + length), now);
     }
 
     /// Lets all calls pass, for this long, or until [`release`](Self::release).
     pub fn force_closed(&self, lasting: Option<Duration>) {
-        let now = self.clock.now();
-        self.core
-            .force_closed(lasting.map(|length| now + length), now);
+        let now = self.0.now();
+        self.0.force_closed(lasting.map(|length| now + length), now);
     }
 
     /// Ends a forced state in a fresh `closed`. Does nothing where none is in force.
     pub fn release(&self) {
-        self.core.release(self.clock.now());
+        self.0.release(self.0.now());
     }
 
     /// A fresh `closed`, from any state.
     pub fn reset(&self) {
-        self.core.reset(self.clock.now());
+        self.0.reset(self.0.now());
     }
 
     /// Other settings from now on, for all handles. The state, the run of failures and a running cooldown stay; a
@@ -230,6 +221,20 @@ impl Breaker {
     /// # Ok::<(), fuseline::PolicyError>(())
     /// ```
     pub fn reconfigure(&self, policy: Policy) {
-        self.core.reconfigure(policy, self.clock.now());
+        self.0.reconfigure(policy, self.0.now());
+    }
+}
+
+impl Borrow<fuseline_core::Breaker> for Breaker {
+    #[inline]
+    fn borrow(&self) -> &fuseline_core::Breaker {
+        &self.0
+    }
+}
+
+impl Borrow<fuseline_core::Breaker> for &Breaker {
+    #[inline]
+    fn borrow(&self) -> &fuseline_core::Breaker {
+        &self.0
     }
 }

@@ -97,7 +97,7 @@ impl Breaker {
     pub async fn call_stream<S, T, E>(
         &self,
         call: impl Future<Output = Result<S, E>>,
-    ) -> Result<Guarded<'static, S>, Error<E>>
+    ) -> Result<Guarded<S>, Error<E>>
     where
         S: Stream<Item = Result<T, E>>,
     {
@@ -162,7 +162,7 @@ impl<C> Classified<C> {
     pub async fn call_stream<S, T, E>(
         &self,
         call: impl Future<Output = Result<S, E>>,
-    ) -> Result<Guarded<'static, S, C>, Error<E>>
+    ) -> Result<Guarded<S, C>, Error<E>>
     where
         S: Stream<Item = Result<T, E>>,
         C: Classify<T, E> + Clone,
@@ -176,7 +176,7 @@ async fn call_as<T, E>(
     classify: &impl Classify<T, E>,
     call: impl Future<Output = Result<T, E>>,
 ) -> Result<T, Error<E>> {
-    let permit = breaker.try_acquire()?;
+    let permit = breaker.enter()?;
     let result = call.await;
     permit.judge(&result, classify);
     result.map_err(Error::Inner)
@@ -187,7 +187,7 @@ fn call_blocking_as<T, E>(
     classify: &impl Classify<T, E>,
     call: impl FnOnce() -> Result<T, E>,
 ) -> Result<T, Error<E>> {
-    let permit = breaker.try_acquire()?;
+    let permit = breaker.enter()?;
     let result = call();
     permit.judge(&result, classify);
     result.map_err(Error::Inner)
@@ -197,12 +197,12 @@ async fn call_stream_as<S, T, E, C>(
     breaker: &Breaker,
     classify: C,
     call: impl Future<Output = Result<S, E>>,
-) -> Result<Guarded<'static, S, C>, Error<E>>
+) -> Result<Guarded<S, C>, Error<E>>
 where
     S: Stream<Item = Result<T, E>>,
     C: Classify<T, E>,
 {
-    let permit = breaker.try_acquire_owned()?;
+    let permit = breaker.enter()?.into_owned();
     match call.await {
         Ok(stream) => Ok(permit.guard_with(stream, classify)),
         Err(error) => Err(Error::Inner(permit.judge_error(error, &classify))),

@@ -106,7 +106,7 @@ impl<T, C> Chain<T, C> {
             let mut soonest: Option<CircuitOpen> = None;
             let mut failed = None;
             for (breaker, target) in &self.links {
-                let permit = match breaker.try_acquire() {
+                let permit = match breaker.enter() {
                     Ok(permit) => permit,
                     Err(refused) => {
                         let sooner = soonest

@@ -8,11 +8,11 @@ use fuseline_core::{Reason, Rejection, Scope, ScopeName};
 /// The breaker refused the call, which was not made.
 ///
 /// ```
-/// use fuseline::{Breaker, Policy, Reason};
+/// use fuseline::{Breaker, Error, Policy, Reason};
 ///
 /// let breaker = Breaker::new("openai", Policy::default());
 /// breaker.force_open(None);
-/// let refused = breaker.try_acquire().unwrap_err();
+/// let Err(Error::Open(refused)) = breaker.call_blocking(|| Ok::<_, ()>(())) else { unreachable!() };
 /// assert_eq!(refused.reason, Reason::Forced);
 /// assert_eq!(refused.to_string(), "circuit `openai` is forced open, retry in 60 s");
 /// ```
@@ -30,7 +30,18 @@ pub struct CircuitOpen {
 }
 
 impl CircuitOpen {
-    pub(crate) fn new(name: &ScopeName, rejection: Rejection) -> Self {
+    /// What this breaker's rejection of a permit is as an error with a name.
+    ///
+    /// ```
+    /// use fuseline::{Breaker, CircuitOpen, Policy};
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// breaker.force_open(None);
+    /// let rejection = breaker.try_acquire().unwrap_err();
+    /// let error = CircuitOpen::new(breaker.name(), rejection);
+    /// assert_eq!(error.to_string(), "circuit `openai` is forced open, retry in 60 s");
+    /// ```
+    pub fn new(name: &ScopeName, rejection: Rejection) -> Self {
         Self {
             name: name.clone(),
             scope: name.scope(),

@@ -58,7 +58,7 @@ pub(crate) fn of_head(status: u16, headers: &HeaderMap, took: Duration) -> Outco
 
 /// Settles the permit of an answer by its head, or keeps it for the body's end.
 pub(crate) fn settle_head<B: Body>(
-    permit: Permit<'static>,
+    permit: Permit,
     outcome: &Outcome,
     headers: &HeaderMap,
     body: B,
@@ -108,7 +108,7 @@ pin_project! {
     {
         #[pin]
         inner: B,
-        permit: Option<Permit<'static>>,
+        permit: Option<Permit>,
         shape: Shape,
         first: Option<Duration>,
         fault: fn(&B::Error, Shape) -> Kind,

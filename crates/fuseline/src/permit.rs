@@ -1,9 +1,12 @@
-//! `Permit`: leave to make one call, with the clock that times it.
+//! `Permit`: leave to make one call, timed by its breaker's clock.
 
+use std::borrow::Borrow;
+use std::fmt;
 use std::time::Duration;
 
-use fuseline_core::{Clock, Kind, Outcome, Rejection, Tick, Transition};
+use fuseline_core::{Kind, Outcome, Rejection, Tick, Transition};
 
+use crate::breaker::Breaker;
 use crate::classifier::{AnyError, Classify};
 use crate::stream::Guarded;
 
@@ -11,6 +14,8 @@ use crate::stream::Guarded;
 ///
 /// It settles exactly once: the methods that take `self` settle it, and a permit that is dropped (an early return, a
 /// panic, a cancelled future) is cancelled: no counter moves, and a probe's slot is free again at once.
+///
+/// A plain `Permit` owns its breaker and can be moved to another task; a `Permit<&Breaker>` borrows it.
 ///
 /// ```
 /// use fuseline::{Breaker, Kind, Policy};
@@ -20,38 +25,26 @@ use crate::stream::Guarded;
 /// breaker.try_acquire()?.failure(Kind::Timeout);
 /// drop(breaker.try_acquire()?); // says nothing
 /// assert_eq!(breaker.snapshot().run, 1);
-/// # Ok::<(), fuseline::CircuitOpen>(())
+/// # Ok::<(), fuseline::Rejection>(())
 /// ```
 #[must_use = "a permit that is dropped is cancelled: the call is not counted"]
-#[derive(Debug)]
-pub struct Permit<'a> {
-    /// None once settled.
-    inner: Option<fuseline_core::Permit<'a>>,
-    clock: Clock,
+pub struct Permit<B: Borrow<fuseline_core::Breaker> = Breaker> {
+    inner: fuseline_core::Permit<B>,
     since: Tick,
-    /// How long a streaming probe must deliver to be a success; none for other calls.
-    proof: Option<Duration>,
 }
 
-impl<'a> Permit<'a> {
-    pub(crate) fn new(
-        inner: fuseline_core::Permit<'a>,
-        clock: &Clock,
-        since: Tick,
-        proof: Option<Duration>,
-    ) -> Self {
-        Self {
-            inner: Some(inner),
-            clock: clock.clone(),
-            since,
-            proof,
-        }
+impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
+    #[inline]
+    pub(crate) const fn new(inner: fuseline_core::Permit<B>, since: Tick) -> Self {
+        Self { inner, since }
     }
 
     /// The provider came through, just now. `slow` rules judge the time since the permit was given.
+    #[inline]
     pub fn success(self) -> Option<Transition> {
-        let took = self.elapsed();
-        self.record(&Outcome::success(took))
+        let now = self.inner.now();
+        let took = now.since(self.since);
+        self.inner.record(&Outcome::success(took), now)
     }
 
     /// The call failed by this kind; whether that counts is the policy's to say.
@@ -70,11 +63,12 @@ impl<'a> Permit<'a> {
     /// let throttled = Failure::new(Kind::RateLimit).retry_after(Duration::from_secs(90)).open_now();
     /// let opened = breaker.try_acquire()?.record(&Outcome::Failure(throttled));
     /// assert_eq!(opened.map(|transition| transition.to), Some(State::Open));
-    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// # Ok::<(), fuseline::Rejection>(())
     /// ```
-    pub fn record(mut self, outcome: &Outcome) -> Option<Transition> {
-        let now = self.clock.now();
-        self.inner.take()?.record(outcome, now)
+    #[inline]
+    pub fn record(self, outcome: &Outcome) -> Option<Transition> {
+        let now = self.inner.now();
+        self.inner.record(outcome, now)
     }
 
     /// Gives the permit back: the call says nothing about the provider.
@@ -84,8 +78,8 @@ impl<'a> Permit<'a> {
 
     /// A sign of life: a probe's lease begins anew. Nothing for other calls.
     pub fn progress(&self) {
-        if let Some(permit) = self.inner.as_ref().filter(|permit| permit.is_probe()) {
-            permit.progress(self.clock.now());
+        if self.inner.is_probe() {
+            self.inner.progress(self.inner.now());
         }
     }
 
@@ -105,48 +99,48 @@ impl<'a> Permit<'a> {
     /// let breaker = Breaker::new("openai", Policy::default());
     /// let stream = breaker.try_acquire_owned()?.guard(tokens());
     /// # drop(stream);
-    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// # Ok::<(), fuseline::Rejection>(())
     /// ```
-    pub fn guard<S>(self, stream: S) -> Guarded<'a, S> {
+    pub fn guard<S>(self, stream: S) -> Guarded<S, AnyError, B> {
         Guarded::new(self, stream, AnyError)
     }
 
     /// As [`guard`](Self::guard), with an own classifier of items. See [`Guarded`] for what its answers mean.
-    pub fn guard_with<S, C>(self, stream: S, classify: C) -> Guarded<'a, S, C> {
+    pub fn guard_with<S, C>(self, stream: S, classify: C) -> Guarded<S, C, B> {
         Guarded::new(self, stream, classify)
     }
 
     /// Time since the permit was given, in steps of up to 4 ms.
     pub fn elapsed(&self) -> Duration {
-        self.clock.now().since(self.since)
+        self.inner.now().since(self.since)
     }
 
     /// Whether this is a probe of a half-open breaker: its outcome decides more than another's.
     pub fn is_probe(&self) -> bool {
-        self.inner
-            .as_ref()
-            .is_some_and(fuseline_core::Permit::is_probe)
+        self.inner.is_probe()
     }
 
     /// In shadow mode, the refusal that an enforcing breaker would have given.
     pub fn would_reject(&self) -> Option<Rejection> {
-        self.inner.as_ref()?.would_reject()
+        self.inner.would_reject()
     }
 
     /// Whether a probe that began to deliver `first` after it was admitted has delivered for long enough.
     pub(crate) fn is_proven(&self, first: Duration) -> bool {
-        self.proof
-            .is_some_and(|proof| self.elapsed() >= first.saturating_add(proof))
+        let proof = self.inner.probe_proof();
+        proof.is_some_and(|proof| self.elapsed() >= first.saturating_add(proof))
     }
 
     /// Settles by what `classify` says of a result.
+    #[inline]
     pub(crate) fn judge<T, E>(
         self,
         result: &Result<T, E>,
         classify: &impl Classify<T, E>,
     ) -> Outcome {
-        let outcome = classify.classify(result, self.elapsed());
-        self.record(&outcome);
+        let now = self.inner.now();
+        let outcome = classify.classify(result, now.since(self.since));
+        self.inner.record(&outcome, now);
         outcome
     }
 
@@ -161,10 +155,19 @@ impl<'a> Permit<'a> {
     }
 }
 
-impl Drop for Permit<'_> {
-    fn drop(&mut self) {
-        if let Some(permit) = self.inner.take() {
-            permit.cancel(self.clock.now());
+impl Permit<&Breaker> {
+    /// The same permit, holding its breaker: it can be moved to another task.
+    #[inline]
+    pub fn into_owned(self) -> Permit {
+        Permit {
+            inner: self.inner.into_owned(),
+            since: self.since,
         }
+    }
+}
+
+impl<B: Borrow<fuseline_core::Breaker>> fmt::Debug for Permit<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
     }
 }

@@ -116,7 +116,7 @@ impl Registry {
     }
 
     fn timed(&self, core: fuseline_core::Breaker) -> Breaker {
-        Breaker::from_core(core, self.0.clock().clone())
+        Breaker::from_core(core)
     }
 }
 

@@ -95,7 +95,10 @@ impl<C: Classify<Response, reqwest::Error>> Client<C> {
     /// As [`send`](Self::send).
     pub async fn execute(&self, request: Request) -> Result<Response, Error<reqwest::Error>> {
         let limit = request.timeout().copied().unwrap_or_default();
-        let permit = self.breaker.try_acquire_owned_within(limit)?;
+        let leave = self.breaker.try_acquire_within(limit);
+        let permit = leave
+            .map_err(|rejection| self.breaker.refused(rejection))?
+            .into_owned();
         let result = self.inner.execute(request).await;
         let outcome = self.classify.classify(&result, permit.elapsed());
         match result {

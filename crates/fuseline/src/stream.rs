@@ -1,6 +1,7 @@
 //! `Guarded`: a stream whose end settles its permit. Hot path: items pass through untouched, without a lock or an
 //! allocation.
 
+use std::borrow::Borrow;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -10,6 +11,7 @@ use fuseline_core::Outcome;
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
+use crate::breaker::Breaker;
 use crate::classifier::{AnyError, Classify};
 use crate::permit::Permit;
 
@@ -27,17 +29,17 @@ pin_project! {
     /// Every other item is a sign of life, which keeps a probe's lease. Only a stream's own end counts as its end: a
     /// stream that falls silent is the caller's to give up, by `Err` or by dropping it.
     #[must_use = "streams do nothing unless polled"]
-    pub struct Guarded<'a, S, C = AnyError> {
+    pub struct Guarded<S, C = AnyError, B: Borrow<fuseline_core::Breaker> = Breaker> {
         #[pin]
         stream: S,
-        permit: Option<Permit<'a>>,
+        permit: Option<Permit<B>>,
         classify: C,
         first: Option<Duration>,
     }
 }
 
-impl<'a, S, C> Guarded<'a, S, C> {
-    pub(crate) const fn new(permit: Permit<'a>, stream: S, classify: C) -> Self {
+impl<S, C, B: Borrow<fuseline_core::Breaker>> Guarded<S, C, B> {
+    pub(crate) const fn new(permit: Permit<B>, stream: S, classify: C) -> Self {
         Self {
             stream,
             permit: Some(permit),
@@ -52,8 +54,9 @@ impl<'a, S, C> Guarded<'a, S, C> {
     }
 }
 
-impl<S, C, T, E> Stream for Guarded<'_, S, C>
+impl<S, C, B, T, E> Stream for Guarded<S, C, B>
 where
+    B: Borrow<fuseline_core::Breaker>,
     S: Stream<Item = Result<T, E>>,
     C: Classify<T, E>,
 {
@@ -91,7 +94,7 @@ where
     }
 }
 
-impl<S, C> fmt::Debug for Guarded<'_, S, C> {
+impl<S, C, B: Borrow<fuseline_core::Breaker>> fmt::Debug for Guarded<S, C, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Guarded")
             .field("permit", &self.permit)

@@ -98,7 +98,7 @@ where
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
-        let leave = self.layer.breaker.try_acquire_owned();
+        let leave = self.layer.breaker.enter().map(Permit::into_owned);
         BreakerFuture {
             call: leave.is_ok().then(|| self.inner.call(request)),
             leave: Some(leave),
@@ -115,7 +115,7 @@ pin_project! {
         #[pin]
         call: Option<F>,
         // None once the future has given its result.
-        leave: Option<Result<Permit<'static>, CircuitOpen>>,
+        leave: Option<Result<Permit, CircuitOpen>>,
         classify: C,
     }
 }

@@ -9,11 +9,11 @@ use super::{Machine, Phase};
 use crate::event::{Cause, FailureNote};
 use crate::hot::Hot;
 use crate::outcome::Failure;
-use crate::permit::{Standing, Ticket};
 use crate::policy::OnSuccess;
 use crate::state::{State, Watch};
 use crate::sync::{Ordering, fence};
 use crate::tick::{Tick, millis};
+use crate::ticket::{Standing, Ticket};
 
 /// Failures kept for explanations.
 const FAILURES: usize = 5;
@@ -23,13 +23,13 @@ impl Machine {
     pub(crate) fn success(
         &mut self,
         hot: &Hot,
-        ticket: &Ticket,
+        ticket: Ticket,
         took: Duration,
         counted: bool,
         now: Tick,
     ) {
         let now = self.pass_time(hot, now);
-        if !self.is_current(ticket.generation) {
+        if !self.is_current(ticket.generation()) {
             // One that its shard counted was recorded in time: the state changed after it.
             if !counted {
                 hot.late();
@@ -60,13 +60,13 @@ impl Machine {
     }
 
     /// A failure of a permit of `generation`.
-    pub(crate) fn failure(&mut self, hot: &Hot, ticket: &Ticket, failure: &Failure, now: Tick) {
+    pub(crate) fn failure(&mut self, hot: &Hot, ticket: Ticket, failure: &Failure, now: Tick) {
         let rule = self.policy.kind(failure.kind);
         if !rule.count {
             return self.cancel(hot, ticket, now);
         }
         let now = self.pass_time(hot, now);
-        if !self.is_current(ticket.generation) {
+        if !self.is_current(ticket.generation()) {
             return hot.late();
         }
         self.note(failure, now);
@@ -108,20 +108,20 @@ impl Machine {
     }
 
     /// Gives a permit back unused: a probe's slot is free again, nothing else moves.
-    pub(crate) fn cancel(&mut self, hot: &Hot, ticket: &Ticket, now: Tick) {
+    pub(crate) fn cancel(&mut self, hot: &Hot, ticket: Ticket, now: Tick) {
         self.pass_time(hot, now);
         self.free(ticket);
         self.publish_word(hot);
     }
 
     /// A sign of life of a probe: its lease begins anew.
-    pub(crate) fn progress(&mut self, hot: &Hot, ticket: &Ticket, now: Tick) {
+    pub(crate) fn progress(&mut self, hot: &Hot, ticket: Ticket, now: Tick) {
         let now = self.pass_time(hot, now);
-        if self.generation == ticket.generation
+        if self.generation == ticket.generation()
             && let Phase::HalfOpen { leases, .. } = &mut self.phase
             && let Some(lease) = leases
                 .iter_mut()
-                .find(|lease| ticket.standing == Standing::Probe(lease.id))
+                .find(|lease| ticket.standing() == Standing::Probe(lease.id))
         {
             lease.end = now + lease.length;
             self.publish_word(hot);
@@ -176,7 +176,7 @@ impl Machine {
         }
     }
 
-    fn probe_succeeded(&mut self, hot: &Hot, ticket: &Ticket, now: Tick) {
+    fn probe_succeeded(&mut self, hot: &Hot, ticket: Ticket, now: Tick) {
         self.free(ticket);
         let needed = self.policy.checked().successes_to_close;
         let Phase::HalfOpen { successes, .. } = &mut self.phase else {
@@ -205,11 +205,11 @@ impl Machine {
         self.trip(hot, trip, at);
     }
 
-    fn free(&mut self, ticket: &Ticket) {
-        if self.generation == ticket.generation
+    fn free(&mut self, ticket: Ticket) {
+        if self.generation == ticket.generation()
             && let Phase::HalfOpen { leases, .. } = &mut self.phase
         {
-            leases.retain(|lease| ticket.standing != Standing::Probe(lease.id));
+            leases.retain(|lease| ticket.standing() != Standing::Probe(lease.id));
         }
     }
 

@@ -4,7 +4,7 @@
 
 use core::array;
 
-use super::{BUCKETS, LIVE, bucket};
+use super::{LIVE, begins, bucket};
 use crate::state::Generation;
 use crate::sync::{AtomicU64, MAX_SLOTS, OnceLock, Ordering, announce, fence, slot};
 use crate::tick::Tick;
@@ -87,6 +87,7 @@ impl Shards {
     }
 
     /// Counts a rejection for this reason; false where this thread has no shard.
+    #[inline]
     pub(crate) fn reject(&self, reason: usize) -> bool {
         let counter = self.own().and_then(|shard| shard.rejected.get(reason));
         if let Some(counter) = counter {
@@ -221,11 +222,13 @@ impl ShardRing {
     #[cold]
     fn turn(&self, now: Tick, window_ms: u64) {
         let number = bucket(now, window_ms);
-        let begins = |bucket: u64| bucket.saturating_mul(window_ms).div_ceil(BUCKETS);
         self.bucket.store(number, Ordering::Relaxed);
-        self.from.store(begins(number), Ordering::Relaxed);
-        self.until
-            .store(begins(number.saturating_add(1)), Ordering::Relaxed);
+        self.from
+            .store(begins(number, window_ms), Ordering::Relaxed);
+        self.until.store(
+            begins(number.saturating_add(1), window_ms),
+            Ordering::Relaxed,
+        );
     }
 
     #[cold]
