@@ -1,5 +1,6 @@
 //! `Breaker`: a circuit breaker with a clock.
 
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 use fuseline_core::{Clock, Policy, ScopeName, Snapshot, State, Tick, Transition};
@@ -36,6 +37,9 @@ impl Breaker {
     /// A closed breaker of this name, timed by the system's monotonic clock. `Policy::default()` opens at 5 failures
     /// in a row, or when half of at least 10 calls within 60 s failed, for 15 s; [`Policy::new`] checks other settings.
     ///
+    /// Its cooldowns are lengthened by chance (`jitter`, up to a tenth unless set), so that the processes of a fleet do
+    /// not come back in the same instant.
+    ///
     /// ```
     /// use fuseline::{Breaker, Policy, PolicySpec, Preset};
     ///
@@ -45,10 +49,12 @@ impl Breaker {
     /// # Ok::<(), fuseline::PolicyError>(())
     /// ```
     pub fn new(name: impl IntoName, policy: Policy) -> Self {
-        Self::with_clock(name, policy, Clock::system())
+        let core = fuseline_core::Breaker::with_seed(name.into_name(), policy, random_seed());
+        Self::from_core(core, Clock::system())
     }
 
-    /// As [`new`](Self::new), timed by this clock: tests move a [`Clock::manual`] by hand.
+    /// As [`new`](Self::new), timed by this clock: tests move a [`Clock::manual`] by hand. Its jitter follows from its
+    /// name alone, so that a test sees the same cooldowns each time.
     ///
     /// ```
     /// use std::time::Duration;
@@ -232,4 +238,9 @@ impl Breaker {
     pub fn reconfigure(&self, policy: Policy) {
         self.core.reconfigure(policy, self.clock.now());
     }
+}
+
+/// The seed of a jitter that no other process shares.
+pub(crate) fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
 }

@@ -111,7 +111,7 @@ pin_project! {
     /// The answer to come, or the refusal. Made by [`BreakerService`].
     #[must_use = "futures do nothing unless polled"]
     pub struct BreakerFuture<F, C> {
-        // None where the breaker refused.
+        // None where the breaker refused, and once the answer has come.
         #[pin]
         call: Option<F>,
         // None once the future has given its result.
@@ -129,11 +129,12 @@ where
     type Output = Result<http::Response<BreakerBody<B>>, Error<E>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let result = match this.call.as_pin_mut() {
+        let mut this = self.project();
+        let result = match this.call.as_mut().as_pin_mut() {
             Some(call) => Some(ready!(call.poll(cx))),
             None => None,
         };
+        this.call.set(None);
         let (permit, result) = match (this.leave.take(), result) {
             (Some(Ok(permit)), Some(result)) => (permit, result),
             (Some(Err(refused)), _) => return Poll::Ready(Err(refused.into())),

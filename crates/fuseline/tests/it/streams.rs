@@ -122,3 +122,19 @@ async fn slow_rules_judge_a_stream_by_its_first_item() {
         assert_eq!(breaker.state() == State::Open, opens);
     }
 }
+
+#[tokio::test]
+async fn report_158_a_failure_comes_out_once_and_an_unread_stream_is_no_success() {
+    let (breaker, _) = breaker(&patient());
+    breaker.try_acquire().unwrap().failure(Kind::ServerError);
+    drop(breaker.try_acquire().unwrap().guard(items([])));
+    assert_eq!(breaker.snapshot().run, 1, "unread");
+
+    let cut = items([Ok(1), Err(Kind::Network)]);
+    let mut stream = breaker.try_acquire().unwrap().guard(cut);
+    let mut errors = 0;
+    while let Some(item) = next(&mut stream).await {
+        errors += u32::from(item.is_err());
+    }
+    assert_eq!((errors, breaker.snapshot().run), (1, 2));
+}
