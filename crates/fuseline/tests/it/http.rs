@@ -56,6 +56,22 @@ async fn a_status_is_a_failure_of_its_kind() {
 }
 
 #[tokio::test]
+async fn a_callers_own_mistake_neither_resets_a_run_nor_decides_a_probe() {
+    for status in [400, 401, 403, 404, 413, 422] {
+        let mock = Mock::start(Reply::status(status)).await.unwrap();
+        let (closed, _) = breaker(&patient());
+        closed.try_acquire().unwrap().failure(Kind::ServerError);
+        ask(&closed, &mock, "{}").await;
+        assert_eq!(closed.snapshot().run, 1, "{status}");
+
+        let (probed, _) = due();
+        ask(&probed, &mock, "{}").await;
+        assert_eq!(probed.state(), State::HalfOpen, "{status}");
+        assert!(probed.is_available(), "{status}");
+    }
+}
+
+#[tokio::test]
 async fn a_long_hint_opens_for_as_long_and_a_short_one_only_counts() {
     let (breaker, _) = breaker(&patient());
     let mock = Mock::start(Reply::status(429).retry_after(30))
