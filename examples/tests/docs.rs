@@ -1,4 +1,5 @@
 //! What the documents show and name is real: README's snippets, its commands for the library, the tests that prove a claim.
+#![cfg(test)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! Every example is run, most of them against a provider that fails, and says what its readers are told it says.
+#![cfg(test)]
 
 use std::io::{BufRead as _, BufReader, Lines};
 use std::process::{Child, ChildStdout, Command, Stdio};

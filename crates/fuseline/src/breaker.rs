@@ -175,12 +175,37 @@ impl Breaker {
     }
 
     /// Everything there is to see about it at this instant: state, rules with what they observe, the last failures.
+    ///
+    /// ```
+    /// use fuseline::{Breaker, Kind, Policy, State};
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// for _ in 0..3 {
+    ///     breaker.try_acquire()?.failure(Kind::Timeout);
+    /// }
+    /// let seen = breaker.snapshot();
+    /// assert_eq!((seen.state, seen.run), (State::Degraded, 3)); // 3 of 5: 60 % of the way
+    /// assert_eq!(seen.kinds, [(Kind::Timeout, 3)]);
+    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// ```
     pub fn snapshot(&self) -> Snapshot {
         self.core.snapshot(self.clock.now())
     }
 
     /// Its transitions after number `after`, oldest first; the last 20 are kept. [`Registry::events`] reads those of
     /// many breakers.
+    ///
+    /// ```
+    /// use fuseline::{Breaker, Kind, Policy};
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// for _ in 0..5 {
+    ///     breaker.try_acquire()?.failure(Kind::Timeout);
+    /// }
+    /// let mut why = breaker.history(0).into_iter().map(|transition| transition.why.to_string());
+    /// assert!(why.any(|why| why.starts_with("consecutive 5/5, timeout")));
+    /// # Ok::<(), fuseline::CircuitOpen>(())
+    /// ```
     ///
     /// [`Registry::events`]: crate::Registry::events
     pub fn history(&self, after: u64) -> Vec<Transition> {

@@ -64,6 +64,19 @@ impl Client {
 impl<C: Classify<Response, reqwest::Error>> Client<C> {
     /// With an own classifier: `Fn(&Result<reqwest::Response, reqwest::Error>, Duration) -> Outcome`. It sees the head;
     /// where it says success, the end of the body decides.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fuseline::{Breaker, Classify, Kind, Outcome, Policy, reqwest::{ByStatus, Client}};
+    ///
+    /// let judge = |result: &reqwest::Result<reqwest::Response>, took: Duration| match result {
+    ///     Ok(answer) if answer.status() == 404 => Outcome::failure(Kind::ServerError), // the deployment is gone
+    ///     result => ByStatus.classify(result, took),
+    /// };
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// let client = Client::with_classifier(breaker, reqwest::Client::new(), judge);
+    /// # let _ = client;
+    /// ```
     pub const fn with_classifier(breaker: Breaker, client: reqwest::Client, classify: C) -> Self {
         Self {
             breaker,

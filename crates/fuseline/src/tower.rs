@@ -60,6 +60,19 @@ impl BreakerLayer {
 impl<C> BreakerLayer<C> {
     /// A layer with an own classifier of heads and errors: `Fn(&Result<http::response::Parts, E>, Duration) -> Outcome`.
     /// Where it says success, the end of the body decides.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fuseline::{Breaker, Classify, Outcome, Policy, tower::{BreakerLayer, ByStatus}};
+    /// use http::response::Parts;
+    ///
+    /// let judge = |result: &Result<Parts, hyper_util::client::legacy::Error>, took: Duration| match result {
+    ///     Err(error) if error.is_connect() => Outcome::Neutral, // our own network is at fault, say
+    ///     result => ByStatus.classify(result, took),
+    /// };
+    /// let layer = BreakerLayer::with_classifier(Breaker::new("openai", Policy::default()), judge);
+    /// # let _ = layer;
+    /// ```
     pub const fn with_classifier(breaker: Breaker, classify: C) -> Self {
         Self { breaker, classify }
     }

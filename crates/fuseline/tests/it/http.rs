@@ -56,6 +56,25 @@ async fn a_status_is_a_failure_of_its_kind() {
 }
 
 #[tokio::test]
+async fn a_spent_quota_opens_at_once_for_ten_minutes_and_a_redirect_counts() {
+    let (breaker, _) = breaker(&patient());
+    let mock = Mock::start(Reply::status(304)).await.unwrap();
+    ask(&breaker, &mock, "{}").await;
+    assert_eq!(
+        breaker.snapshot().kinds,
+        [],
+        "it is what the caller asked for"
+    );
+    mock.set(Reply::status(307)).await.unwrap();
+    ask(&breaker, &mock, "{}").await;
+    assert_eq!(breaker.snapshot().kinds, [(Kind::ServerError, 1)]);
+    mock.set(Reply::status(402)).await.unwrap();
+    ask(&breaker, &mock, "{}").await;
+    let refused = breaker.try_acquire().unwrap_err();
+    assert_eq!(refused.retry_after, Duration::from_secs(600));
+}
+
+#[tokio::test]
 async fn a_callers_own_mistake_neither_resets_a_run_nor_decides_a_probe() {
     for status in [400, 401, 403, 404, 413, 422] {
         let mock = Mock::start(Reply::status(status)).await.unwrap();
