@@ -185,16 +185,18 @@ async fn report_157_a_chain_that_waits_can_be_left_at_once_and_holds_nothing() {
     );
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_wait_that_would_be_too_long_is_not_begun() {
     let fixture = Fixture::new();
     fixture.breakers.iter().for_each(open);
     let chain = fixture.chain().max_wait(Duration::from_millis(14_999));
+    let start = tokio::time::Instant::now();
     let refused = chain.call(|target| fixture.ask(target, &[])).await;
     assert_eq!(
         refused.unwrap_err().retry_after(),
         Some(Duration::from_secs(15))
     );
+    assert_eq!(start.elapsed(), Duration::ZERO);
 }
 
 #[tokio::test]

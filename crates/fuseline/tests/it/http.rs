@@ -120,6 +120,23 @@ async fn nobody_who_listens_is_a_failure_of_the_network() {
 }
 
 #[tokio::test]
+async fn what_is_the_requests_or_the_clients_own_fault_counts_for_nothing() {
+    let (breaker, _) = breaker(&patient());
+    breaker.try_acquire().unwrap().failure(Kind::ServerError);
+    let round_and_round = Reply::status(302).header("location", "/v1/chat/completions");
+    let mock = Mock::start(round_and_round).await.unwrap();
+    assert!(ask(&breaker, &mock, "{}").await.is_none());
+    assert!(mock.hits() > 1, "it was followed");
+    let client = Client::new(breaker.clone(), reqwest::Client::new());
+    for nowhere in ["no address", "ftp://127.0.0.1/"] {
+        let failed = client.send(client.inner().get(nowhere)).await;
+        assert!(failed.unwrap_err().into_inner().unwrap().is_builder());
+    }
+    let seen = breaker.snapshot();
+    assert_eq!((seen.run, seen.in_flight), (1, 0));
+}
+
+#[tokio::test]
 async fn a_stream_that_is_cut_is_truncated_and_a_whole_one_a_success() {
     let (breaker, _) = breaker(&patient());
     let mock = Mock::start(Reply::ok().events(9).cut_after(3))

@@ -10,5 +10,6 @@ mod http;
 mod programs;
 mod registry;
 mod runtimes;
+mod slow_bodies;
 mod streams;
 mod support;
