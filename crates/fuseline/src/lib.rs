@@ -48,6 +48,9 @@
 //! | streams | their end | an `Err`, in a stream or instead of one | dropped before their end |
 //! | `tower`, `reqwest` | 2xx, once its body has come to its end | 429, 408, 5xx; no answer; a body that breaks off | 400, 401, 403, 404; a body that is left |
 //!
+//! An end is the end of the body or of the stream, not a marker in it such as `[DONE]`: read on to it, or say
+//! [`Guarded::success`].
+//!
 //! A [`Classify`] of yours, a closure will do, judges otherwise: it sees results as well as errors. A [`Kind`] says what
 //! failed; whether that counts, and how much, is the policy's to say.
 //!

@@ -27,8 +27,8 @@ impl Classify<Response, reqwest::Error> for ByStatus {
 /// A `reqwest::Client` behind a breaker. You bring the client, with its TLS, proxies, pools and timeouts; the breaker
 /// refuses requests while it is open and judges answers by [`ByStatus`] or an own classifier.
 ///
-/// What comes back is a real [`reqwest::Response`]: read it as you always do. The end of its body settles the call; dropping
-/// it before says nothing about the provider. `reqwest` timeouts count as failures of kind `timeout`. A probe that is
+/// What comes back is a real [`reqwest::Response`]: read it as you always do, but to its end, beyond a marker such as
+/// `[DONE]`. The end of its body settles the call; dropping it before says nothing about the provider, good or bad. `reqwest` timeouts count as failures of kind `timeout`. A probe that is
 /// silent for longer than `probe_timeout` (60 s unless set) and the request's own timeout is taken for lost; the timeout
 /// of the whole client is not known here.
 ///

@@ -19,7 +19,8 @@ use crate::permit::Permit;
 /// Puts a breaker around an HTTP client: requests are refused while it is open, and answers are judged by
 /// [`ByStatus`] or an own classifier.
 ///
-/// A future or a body that is dropped before its end says nothing about the provider. A time limit that shall count
+/// A future or a body that is dropped before its end says nothing about the provider, good or bad: read event streams on
+/// beyond a marker such as `[DONE]`. A time limit that shall count
 /// belongs below this layer, as an error of the client. Readiness is the client's own: only
 /// [`call`](Service::call) asks the breaker.
 ///

@@ -175,3 +175,17 @@ async fn only_a_probe_is_proved_by_time() {
     }
     assert_eq!(breaker.snapshot().kinds, [(Kind::StreamStall, 1)]);
 }
+
+#[tokio::test]
+async fn a_marker_in_the_stream_is_an_end_where_the_caller_says_so() {
+    let (probed, _) = due();
+    let mut stream = probed.try_acquire().unwrap().guard(items([Ok(1), Ok(0)]));
+    while next(&mut stream).await != Some(Ok(0)) {}
+    assert_eq!(probed.state(), State::HalfOpen, "it may go on");
+    stream.success();
+    assert!(stream.is_settled());
+    assert_eq!(probed.state(), State::Closed);
+    probed.try_acquire().unwrap().failure(Kind::ServerError);
+    stream.success();
+    assert_eq!(probed.snapshot().run, 1, "once");
+}
