@@ -67,12 +67,13 @@
 //!
 //! # Settings
 //!
-//! [`PolicySpec`] lists every key with its default; [`Policy::new`] checks them. A [`Preset`] makes a breaker behave like
-//! one of five known systems:
+//! [`PolicySpec`] lists every key with its default, and reads from configuration with serde, durations as `"30s"`;
+//! [`Policy::new`] checks it and tells every mistake at once. A [`Preset`] makes a breaker behave like one of five known
+//! systems:
 //!
 //! ```
 //! use std::time::Duration;
-//! use fuseline::{Breaker, Policy, PolicySpec, TripRule};
+//! use fuseline::{Breaker, Policy, PolicySpec};
 //!
 //! let spec = PolicySpec {
 //!     preset: Some("vernllm".parse()?),

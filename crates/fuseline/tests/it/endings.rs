@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fuseline::tower::BreakerLayer;
-use fuseline::{Breaker, Kind, Outcome, State};
+use fuseline::{Breaker, Chain, Kind, Outcome, State};
 use fuseline_mock::{Mock, Reply};
 use futures_core::Stream as _;
 use http_body::{Body, Frame};
@@ -55,6 +55,11 @@ async fn a_classifier_that_panics_cancels_through_every_entrance() {
     let mut stream = permit.guard_with(items([Ok(1)]), bad::<u32, Kind>);
     panics(async move { assert_eq!(next(&mut stream).await, None) }).await;
     was_cancelled(&probed, "a stream");
+
+    let (probed, _) = due();
+    let chain = Chain::new(probed.clone(), 1).with_classifier(bad::<u32, Kind>);
+    panics(async move { drop(chain.call(async |target| Ok(target)).await) }).await;
+    was_cancelled(&probed, "a chain");
 
     let (probed, _) = due();
     let answer = || http::Response::new(Full::new(Bytes::from("yes")));

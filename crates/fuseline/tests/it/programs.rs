@@ -28,6 +28,30 @@ fn an_options_object_with_a_preset_by_one_word() -> Result<(), Failed> {
 }
 
 #[test]
+fn the_same_options_read_from_a_configuration() -> Result<(), Failed> {
+    let options: PolicySpec = serde_json::from_str(
+        r#"{
+            "preset": "llmtest-rate",
+            "cooldown": "20s",
+            "trip": [{"rule": "rate", "threshold": 0.5, "window": "30s", "min_calls": 4}],
+            "kinds": {"rate_limit": {"count": false}}
+        }"#,
+    )?;
+    let breaker = Breaker::new("openai", Policy::new(&options)?);
+
+    for _ in 0..4 {
+        breaker.try_acquire()?.failure(Kind::RateLimit);
+    }
+    assert_eq!(breaker.state(), State::Closed, "they do not count");
+    for _ in 0..4 {
+        breaker.try_acquire()?.failure(Kind::Timeout);
+    }
+    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.policy().cooldown(), Duration::from_secs(20));
+    Ok(())
+}
+
+#[test]
 fn a_rate_rule_and_an_own_classifier() -> Result<(), Failed> {
     let rate = TripRule::Rate {
         threshold: 0.5,
