@@ -107,6 +107,12 @@ const LAYERS: &[Layer] = &[
         rule: "benchmarks import what they measure, never chores",
     },
     Layer {
+        name: "fuseline-examples",
+        ours: &["fuseline"],
+        outside: Outside::AnyBut(&[]),
+        rule: "examples import what a user of the library would",
+    },
+    Layer {
         name: "xtask",
         ours: &[],
         outside: Outside::AnyBut(&[]),

@@ -1,6 +1,7 @@
 //! `Breaker`: a circuit breaker with a clock.
 
 use std::borrow::Borrow;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::time::Duration;
 
 use fuseline_core::{Clock, Policy, Rejection, ScopeName, Snapshot, State, Tick, Transition};
@@ -34,6 +35,9 @@ impl Breaker {
     /// A closed breaker of this name, timed by the system's monotonic clock. `Policy::default()` opens at 5 failures
     /// in a row, or when half of at least 10 calls within 60 s failed, for 15 s; [`Policy::new`] checks other settings.
     ///
+    /// Its cooldowns are lengthened by chance (`jitter`, up to a tenth unless set), so that the processes of a fleet do
+    /// not come back in the same instant.
+    ///
     /// ```
     /// use fuseline::{Breaker, Policy, PolicySpec, Preset};
     ///
@@ -43,10 +47,11 @@ impl Breaker {
     /// # Ok::<(), fuseline::PolicyError>(())
     /// ```
     pub fn new(name: impl IntoName, policy: Policy) -> Self {
-        Self::with_clock(name, policy, Clock::system())
+        Self::seeded(name, policy, random_seed(), Clock::system())
     }
 
-    /// As [`new`](Self::new), timed by this clock: tests move a [`Clock::manual`] by hand.
+    /// As [`new`](Self::new), timed by this clock: tests move a [`Clock::manual`] by hand. Its jitter follows from its
+    /// name alone, so that a test sees the same cooldowns each time.
     ///
     /// ```
     /// use std::time::Duration;
@@ -61,8 +66,14 @@ impl Breaker {
     /// # Ok::<(), fuseline::Rejection>(())
     /// ```
     pub fn with_clock(name: impl IntoName, policy: Policy, clock: Clock) -> Self {
-        let core = fuseline_core::Breaker::with_clock(name.into_name(), policy, 0, clock);
-        Self(core)
+        Self::seeded(name, policy, 0, clock)
+    }
+
+    fn seeded(name: impl IntoName, policy: Policy, seed: u64, clock: Clock) -> Self {
+        let name = name.into_name();
+        Self(fuseline_core::Breaker::with_clock(
+            name, policy, seed, clock,
+        ))
     }
 
     /// One that has a clock.
@@ -162,12 +173,37 @@ impl Breaker {
     }
 
     /// Everything there is to see about it at this instant: state, rules with what they observe, the last failures.
+    ///
+    /// ```
+    /// use fuseline::{Breaker, Kind, Policy, State};
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// for _ in 0..3 {
+    ///     breaker.try_acquire()?.failure(Kind::Timeout);
+    /// }
+    /// let seen = breaker.snapshot();
+    /// assert_eq!((seen.state, seen.run), (State::Degraded, 3)); // 3 of 5: 60 % of the way
+    /// assert_eq!(seen.kinds, [(Kind::Timeout, 3)]);
+    /// # Ok::<(), fuseline::Rejection>(())
+    /// ```
     pub fn snapshot(&self) -> Snapshot {
         self.0.snapshot(self.0.now())
     }
 
     /// Its transitions after number `after`, oldest first; the last 20 are kept. [`Registry::events`] reads those of
     /// many breakers.
+    ///
+    /// ```
+    /// use fuseline::{Breaker, Kind, Policy};
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// for _ in 0..5 {
+    ///     breaker.try_acquire()?.failure(Kind::Timeout);
+    /// }
+    /// let mut why = breaker.history(0).into_iter().map(|transition| transition.why.to_string());
+    /// assert!(why.any(|why| why.starts_with("consecutive 5/5, timeout")));
+    /// # Ok::<(), fuseline::Rejection>(())
+    /// ```
     ///
     /// [`Registry::events`]: crate::Registry::events
     pub fn history(&self, after: u64) -> Vec<Transition> {
@@ -237,4 +273,9 @@ impl Borrow<fuseline_core::Breaker> for &Breaker {
     fn borrow(&self) -> &fuseline_core::Breaker {
         &self.0
     }
+}
+
+/// The seed of a jitter that no other process shares.
+pub(crate) fn random_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
 }

@@ -21,7 +21,8 @@ impl Breaker {
     ///
     /// `Ok` counts as a success, `Err` as a failure of kind `server_error`; for anything else see
     /// [`with_classifier`](Self::with_classifier). Dropping the returned future (a timeout around it, a `select!`), and
-    /// a panic in the call, say nothing about the provider. A limit that shall count belongs inside, as an `Err`.
+    /// a panic in the call, say nothing about the provider. A limit that shall count belongs inside, as an `Err`; where it
+    /// is longer than `probe_timeout` (60 s unless set), set that too, or a slow probe is taken for a lost one.
     ///
     /// # Errors
     /// [`Error::Open`] where the breaker refuses, [`Error::Inner`] with the call's own error.

@@ -64,14 +64,25 @@ impl<T, C> Chain<T, C> {
     }
 
     /// Where every target refuses, waits up to so long in all for the first that may let calls through again, on tokio's
-    /// timer. Default 0: the refusal comes at once.
+    /// timer. Default 0: the refusal comes at once. A wait that would be longer is not begun.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fuseline::{Breaker, Chain, Policy};
+    ///
+    /// let chain = Chain::new(Breaker::new("openai", Policy::default()), "large")
+    ///     .then(Breaker::new("anthropic", Policy::default()), "other")
+    ///     .max_wait(Duration::from_secs(20));
+    /// assert!(chain.is_available());
+    /// ```
     #[must_use]
     pub const fn max_wait(mut self, max_wait: Duration) -> Self {
         self.max_wait = max_wait;
         self
     }
 
-    /// Judges results by an own classifier; see [`Classify`].
+    /// Judges results by an own classifier; see [`Classify`]. What it calls a failure goes on to the next target, unless
+    /// its kind says that the request is at fault.
     #[must_use]
     pub fn with_classifier<D>(self, classify: D) -> Chain<T, D> {
         Chain {

@@ -101,6 +101,34 @@ impl<E> Error<E> {
         }
     }
 
+    /// One error for both, of a type that a refusal can be turned into: `anyhow::Error`, a boxed error, an enum of yours
+    /// with a `From<CircuitOpen>`.
+    ///
+    /// ```
+    /// use fuseline::{Breaker, CircuitOpen, Error, Policy};
+    ///
+    /// type Failed = Box<dyn std::error::Error + Send + Sync>;
+    ///
+    /// fn ask(breaker: &Breaker) -> Result<u8, Failed> {
+    ///     breaker.call_blocking(|| Ok("42".parse()?)).map_err(Error::flatten)
+    /// }
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// assert_eq!(ask(&breaker)?, 42);
+    /// breaker.force_open(None);
+    /// assert!(ask(&breaker).unwrap_err().is::<CircuitOpen>());
+    /// # Ok::<(), Failed>(())
+    /// ```
+    pub fn flatten(self) -> E
+    where
+        E: From<CircuitOpen>,
+    {
+        match self {
+            Self::Open(refused) => refused.into(),
+            Self::Inner(error) => error,
+        }
+    }
+
     /// The call's own error, where it was made.
     pub fn into_inner(self) -> Option<E> {
         match self {

@@ -14,14 +14,20 @@ use pin_project_lite::pin_project;
 use crate::classifier::Classify;
 use crate::permit::Permit;
 
+const SWITCHING_PROTOCOLS: u16 = 101;
+const EVENT_STREAM: &str = "text/event-stream";
+
 /// The default for HTTP: judges an answer by its status and wait hints, with the rules of
 /// [`classify_head`](crate::classify::classify_head).
 ///
 /// | answer | outcome |
 /// |---|---|
-/// | 2xx, 304 | success, once its body has come to its end |
+/// | 2xx, 304 | success, once its body has come to its end; at once where there is none (`HEAD`, 204) |
+/// | 101 | success: the caller asked for an upgrade, and what follows is no answer any more |
 /// | 429 | failure of kind `rate_limit`; opens at once where its hint asks for more than 30 s |
-/// | 402, 5xx, 408, 425 and all others | failure of their kind, of which the policy says whether it counts: 400, 401, 403 and 404 do not |
+/// | 402 | failure of kind `quota_exhausted`; opens at once, for 10 minutes unless the answer says more |
+/// | 3xx | failure of kind `server_error`: the target is set up wrongly |
+/// | 5xx, 408, 425 and all others | failure of their kind, of which the policy says whether it counts: 400, 401, 403 and 404 do not |
 /// | no answer | failure of kind `network`, or `timeout` where the client can tell |
 /// | a body that breaks off | failure of kind `network`; `stream_truncated` for `text/event-stream` |
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,6 +53,9 @@ pub(crate) fn of_head(status: u16, headers: &HeaderMap, took: Duration) -> Outco
         reason = "hints may be dates, and this is the edge"
     )]
     let wall = SystemTime::now();
+    if status == SWITCHING_PROTOCOLS {
+        return Outcome::success(took);
+    }
     let Some(verdict) = classify_head(&Head::new(status, headers), wall) else {
         return Outcome::success(took);
     };
@@ -66,7 +75,8 @@ pub(crate) fn settle_head<B: Body>(
 ) -> BreakerBody<B> {
     let shape = shape_of(headers);
     let mut permit = Some(permit);
-    let decided = !matches!(outcome, Outcome::Success { .. }) || body.is_end_stream();
+    let is_empty = body.is_end_stream() || body.size_hint().exact() == Some(0);
+    let decided = is_empty || !matches!(outcome, Outcome::Success { .. });
     if let Some(permit) = permit.take_if(|_| decided) {
         permit.record(outcome);
     }
@@ -83,8 +93,8 @@ fn shape_of(headers: &HeaderMap) -> Shape {
     let media = headers
         .get(CONTENT_TYPE)
         .and_then(|value| value.to_str().ok());
-    match media {
-        Some(media) if media.starts_with("text/event-stream") => Shape::Stream,
+    match media.and_then(|media| media.get(..EVENT_STREAM.len())) {
+        Some(media) if media.eq_ignore_ascii_case(EVENT_STREAM) => Shape::Stream,
         _ => Shape::Plain,
     }
 }
@@ -101,7 +111,9 @@ pin_project! {
     /// A body whose end settles the permit of its call. The same frames come out.
     ///
     /// Its end is a success, timed to the first byte of an event stream and to the end of anything else; an error is a
-    /// failure; dropped before, it says nothing.
+    /// failure; dropped before, it says nothing. Bytes are signs of life, whatever they say: events are not read. An
+    /// event stream under a probe has proved itself after 5 s of them (`probe_proof`); a probe's body that nobody reads
+    /// fails when its lease ends.
     pub struct BreakerBody<B>
     where
         B: Body,

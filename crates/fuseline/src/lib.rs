@@ -1,23 +1,26 @@
 //! The circuit breaker for LLM calls.
 //!
 //! A provider that is failing costs every caller a timeout. A breaker notices, refuses calls at once, tests the provider
-//! with one careful call at a time, and lets traffic back. This crate brings it to your code:
+//! with one careful call at a time, and lets traffic back. This crate brings it to your code, around the client that you
+//! have; `cargo add fuseline`, and:
 //!
 //! ```
-//! # #[tokio::main(flavor = "current_thread")] async fn main() {
-//! use fuseline::{Breaker, Error, Policy};
+//! use fuseline::{Breaker, Chain, Error, Policy};
 //!
-//! async fn ask(prompt: &str) -> Result<String, std::io::Error> {
-//!     Ok(format!("an answer to {prompt}")) // your client's call
+//! async fn ask(model: &str) -> Result<String, std::io::Error> {
+//!     Ok(format!("an answer of {model}")) // your client's call
 //! }
 //!
-//! let breaker = Breaker::new("openai", Policy::default());
-//! match breaker.call(ask("Why?")).await {
-//!     Ok(answer) => println!("{answer}"),
-//!     Err(Error::Open(refused)) => println!("{refused}"), // circuit `openai` is open, retry in 12 s
-//!     Err(error) => println!("asked in vain: {error}"),
+//! #[tokio::main]
+//! async fn main() {
+//!     let chain = Chain::new(Breaker::new("openai", Policy::default()), "gpt-5")
+//!         .then(Breaker::new("groq", Policy::default()), "llama-3.3-70b");
+//!     match chain.call(ask).await {
+//!         Ok(answer) => println!("{answer}"),
+//!         Err(Error::Open(refused)) => println!("{refused}"), // circuit `openai` is open, retry in 12 s
+//!         Err(error) => println!("asked in vain: {error}"),
+//!     }
 //! }
-//! # }
 //! ```
 //!
 //! # What for what
@@ -29,13 +32,27 @@
 //! | a stream of tokens | [`Breaker::call_stream`], or [`Permit::guard`] | |
 //! | anything else | [`Breaker::try_acquire`], which gives a [`Permit`] | |
 //! | errors of your own, or answers that are failures | [`Breaker::with_classifier`] | |
-//! | several providers | [`Chain`] | `chain` (on) |
+//! | several providers | [`Chain`](struct.Chain.html) | `chain` (on) |
 //! | many breakers | [`Registry`], with [`Events`] | |
-//! | a tower client | [`tower::BreakerLayer`] | `tower` |
-//! | a reqwest client | [`reqwest::Client`] | `reqwest` |
+//! | a tower client | [`tower::BreakerLayer`](tower/struct.BreakerLayer.html) | `tower` |
+//! | a reqwest client | [`reqwest::Client`](reqwest/struct.Client.html) | `reqwest` |
 //!
-//! Calls and permits work under any async runtime, or none. [`Chain`] waits on tokio's timer, and only where you give it
-//! a [`max_wait`](Chain::max_wait).
+//! Calls and permits work under any async runtime, or none. A chain waits on tokio's timer, and only where you give it a
+//! `max_wait`.
+//!
+//! # What counts
+//!
+//! | through | success | failure | neither |
+//! |---|---|---|---|
+//! | `call`, `call_blocking` | `Ok` | `Err` | cancelled, panicked |
+//! | streams | their end | an `Err`, in a stream or instead of one | dropped before their end |
+//! | `tower`, `reqwest` | 2xx, once its body has come to its end | 429, 408, 5xx; no answer; a body that breaks off | 400, 401, 403, 404; a body that is left |
+//!
+//! An end is the end of the body or of the stream, not a marker in it such as `[DONE]`: read on to it, or say
+//! [`Guarded::success`].
+//!
+//! A [`Classify`] of yours, a closure will do, judges otherwise: it sees results as well as errors. A [`Kind`] says what
+//! failed; whether that counts, and how much, is the policy's to say.
 //!
 //! # What is promised
 //!
@@ -43,17 +60,20 @@
 //!   the provider: no counter moves, and a probe's slot is free again at once.
 //! - At most [`probes`](PolicySpec::probes) (1 unless set) calls test a provider that was open, however many wait.
 //! - A call that outlives its breaker's state changes nothing.
-//! - A refusal says when to ask again.
+//! - A refusal says when to ask again: [`CircuitOpen`]. A provider's own wish (`retry-after`) lengthens the wait, up to
+//!   an hour unless set.
+//! - The processes of a fleet do not come back in the same instant: cooldowns are lengthened by chance.
 //! - No thread, no task, no global state: a breaker is a value.
 //!
 //! # Settings
 //!
-//! [`PolicySpec`] lists every key with its default; [`Policy::new`] checks them. A [`Preset`] makes a breaker behave like
-//! one of five known systems:
+//! [`PolicySpec`] lists every key with its default, and reads from configuration with serde, durations as `"30s"`;
+//! [`Policy::new`] checks it and tells every mistake at once. A [`Preset`] makes a breaker behave like one of five known
+//! systems:
 //!
 //! ```
 //! use std::time::Duration;
-//! use fuseline::{Breaker, Policy, PolicySpec, TripRule};
+//! use fuseline::{Breaker, Policy, PolicySpec};
 //!
 //! let spec = PolicySpec {
 //!     preset: Some("vernllm".parse()?),

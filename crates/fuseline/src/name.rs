@@ -35,6 +35,12 @@ impl IntoName for &str {
     }
 }
 
+impl IntoName for String {
+    fn into_name(self) -> ScopeName {
+        ScopeName::provider(self.as_str())
+    }
+}
+
 impl IntoName for &String {
     fn into_name(self) -> ScopeName {
         ScopeName::provider(self)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use fuseline_core::{Policy, RegistryConfig, RegistryError, ScopeName, Snapshot, Transition};
 
-use crate::breaker::Breaker;
+use crate::breaker::{Breaker, random_seed};
 use crate::name::IntoName;
 
 /// Breakers by name, on one clock, at most 500 unless set otherwise. Clones are handles on the same one.
@@ -22,11 +22,18 @@ use crate::name::IntoName;
 /// assert_eq!(registry.snapshots().len(), 1);
 /// # Ok::<(), fuseline::RegistryError>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Registry(fuseline_core::Registry);
 
+impl Default for Registry {
+    fn default() -> Self {
+        Self::new(RegistryConfig::default())
+    }
+}
+
 impl Registry {
-    /// An empty registry: `RegistryConfig` sets the number of breakers, the clock and the seed of their jitter.
+    /// An empty registry: `RegistryConfig` sets the number of breakers, the clock and the seed of their jitter. A seed of
+    /// 0, the default, becomes one by chance, so that the processes of a fleet do not come back in the same instant.
     ///
     /// ```
     /// use fuseline::{Clock, Registry, RegistryConfig};
@@ -35,7 +42,10 @@ impl Registry {
     /// let registry = Registry::new(config);
     /// # let _ = registry;
     /// ```
-    pub fn new(config: RegistryConfig) -> Self {
+    pub fn new(mut config: RegistryConfig) -> Self {
+        if config.seed == 0 {
+            config.seed = random_seed();
+        }
         Self(fuseline_core::Registry::new(config))
     }
 

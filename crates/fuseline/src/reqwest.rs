@@ -27,8 +27,10 @@ impl Classify<Response, reqwest::Error> for ByStatus {
 /// A `reqwest::Client` behind a breaker. You bring the client, with its TLS, proxies, pools and timeouts; the breaker
 /// refuses requests while it is open and judges answers by [`ByStatus`] or an own classifier.
 ///
-/// What comes back is a real [`reqwest::Response`]: read it as you always do. The end of its body settles the call; dropping
-/// it before says nothing about the provider. `reqwest` timeouts count as failures of kind `timeout`.
+/// What comes back is a real [`reqwest::Response`]: read it as you always do, but to its end, beyond a marker such as
+/// `[DONE]`. The end of its body settles the call; dropping it before says nothing about the provider, good or bad. `reqwest` timeouts count as failures of kind `timeout`. A probe that is
+/// silent for longer than `probe_timeout` (60 s unless set) and the request's own timeout is taken for lost; the timeout
+/// of the whole client is not known here.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -62,6 +64,19 @@ impl Client {
 impl<C: Classify<Response, reqwest::Error>> Client<C> {
     /// With an own classifier: `Fn(&Result<reqwest::Response, reqwest::Error>, Duration) -> Outcome`. It sees the head;
     /// where it says success, the end of the body decides.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fuseline::{Breaker, Classify, Kind, Outcome, Policy, reqwest::{ByStatus, Client}};
+    ///
+    /// let judge = |result: &reqwest::Result<reqwest::Response>, took: Duration| match result {
+    ///     Ok(answer) if answer.status() == 404 => Outcome::failure(Kind::ServerError), // the deployment is gone
+    ///     result => ByStatus.classify(result, took),
+    /// };
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// let client = Client::with_classifier(breaker, reqwest::Client::new(), judge);
+    /// # let _ = client;
+    /// ```
     pub const fn with_classifier(breaker: Breaker, client: reqwest::Client, classify: C) -> Self {
         Self {
             breaker,

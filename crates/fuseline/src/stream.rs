@@ -20,14 +20,15 @@ pin_project! {
     ///
     /// | what happens | recorded |
     /// |---|---|
-    /// | the stream ends | success, timed to its first item |
+    /// | the stream ends (`None`), or [`success`](Guarded::success) is said | success, timed to its first item |
     /// | the classifier calls an item a failure, `Ok` or `Err` | that failure; the stream goes on as it will |
     /// | the classifier calls an `Err` neutral | nothing |
     /// | a probe has delivered for `probe_proof` (5 s unless set) | success |
     /// | the guard is dropped before | nothing; a probe's slot is free again |
     ///
     /// Every other item is a sign of life, which keeps a probe's lease. Only a stream's own end counts as its end: a
-    /// stream that falls silent is the caller's to give up, by `Err` or by dropping it.
+    /// stream that falls silent is the caller's to give up, by `Err` or by dropping it, and a caller who stops at a marker
+    /// (`[DONE]`) says [`success`](Guarded::success), or reads on to `None`.
     #[must_use = "streams do nothing unless polled"]
     pub struct Guarded<S, C = AnyError, B: Borrow<fuseline_core::Breaker> = Breaker> {
         #[pin]
@@ -45,6 +46,37 @@ impl<S, C, B: Borrow<fuseline_core::Breaker>> Guarded<S, C, B> {
             permit: Some(permit),
             classify,
             first: None,
+        }
+    }
+
+    /// The stream has said that it is complete: success, though its end has not been polled. Nothing where it is settled.
+    ///
+    /// ```
+    /// # use std::{convert::Infallible, pin::Pin, task::{Context, Poll}};
+    /// # use futures_core::Stream;
+    /// # struct Events;
+    /// # impl Stream for Events {
+    /// #     type Item = Result<&'static str, Infallible>;
+    /// #     fn poll_next(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    /// #         Poll::Ready(Some(Ok("[DONE]")))
+    /// #     }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let breaker = fuseline::Breaker::new("openai", fuseline::Policy::default());
+    /// let mut events = breaker.call_stream(async { Ok(Events) }).await?;
+    /// while let Some(event) = std::future::poll_fn(|cx| Pin::new(&mut events).poll_next(cx)).await {
+    ///     if event? == "[DONE]" {
+    ///         events.success();
+    ///         break;
+    ///     }
+    /// }
+    /// assert!(events.is_settled());
+    /// # Ok(()) }
+    /// ```
+    pub fn success(&mut self) {
+        if let Some(permit) = self.permit.take() {
+            let took = self.first.unwrap_or_else(|| permit.elapsed());
+            permit.record(&Outcome::success(took));
         }
     }
 

@@ -19,7 +19,8 @@ use crate::permit::Permit;
 /// Puts a breaker around an HTTP client: requests are refused while it is open, and answers are judged by
 /// [`ByStatus`] or an own classifier.
 ///
-/// A future or a body that is dropped before its end says nothing about the provider. A time limit that shall count
+/// A future or a body that is dropped before its end says nothing about the provider, good or bad: read event streams on
+/// beyond a marker such as `[DONE]`. A time limit that shall count
 /// belongs below this layer, as an error of the client. Readiness is the client's own: only
 /// [`call`](Service::call) asks the breaker.
 ///
@@ -60,6 +61,19 @@ impl BreakerLayer {
 impl<C> BreakerLayer<C> {
     /// A layer with an own classifier of heads and errors: `Fn(&Result<http::response::Parts, E>, Duration) -> Outcome`.
     /// Where it says success, the end of the body decides.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fuseline::{Breaker, Classify, Outcome, Policy, tower::{BreakerLayer, ByStatus}};
+    /// use http::response::Parts;
+    ///
+    /// let judge = |result: &Result<Parts, hyper_util::client::legacy::Error>, took: Duration| match result {
+    ///     Err(error) if error.is_connect() => Outcome::Neutral, // our own network is at fault, say
+    ///     result => ByStatus.classify(result, took),
+    /// };
+    /// let layer = BreakerLayer::with_classifier(Breaker::new("openai", Policy::default()), judge);
+    /// # let _ = layer;
+    /// ```
     pub const fn with_classifier(breaker: Breaker, classify: C) -> Self {
         Self { breaker, classify }
     }
@@ -111,7 +125,7 @@ pin_project! {
     /// The answer to come, or the refusal. Made by [`BreakerService`].
     #[must_use = "futures do nothing unless polled"]
     pub struct BreakerFuture<F, C> {
-        // None where the breaker refused.
+        // None where the breaker refused, and once the answer has come.
         #[pin]
         call: Option<F>,
         // None once the future has given its result.
@@ -129,11 +143,12 @@ where
     type Output = Result<http::Response<BreakerBody<B>>, Error<E>>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.project();
-        let result = match this.call.as_pin_mut() {
+        let mut this = self.project();
+        let result = match this.call.as_mut().as_pin_mut() {
             Some(call) => Some(ready!(call.poll(cx))),
             None => None,
         };
+        this.call.set(None);
         let (permit, result) = match (this.leave.take(), result) {
             (Some(Ok(permit)), Some(result)) => (permit, result),
             (Some(Err(refused)), _) => return Poll::Ready(Err(refused.into())),

@@ -149,3 +149,73 @@ async fn a_dropped_call_says_nothing_about_its_target() {
         (0, 0, State::Closed)
     );
 }
+
+#[tokio::test]
+async fn a_call_that_panics_says_nothing_about_its_target() {
+    let fixture = Fixture::new();
+    let chain = fixture.chain();
+    let mut tasks = tokio::task::JoinSet::new();
+    tasks.spawn(async move {
+        let panics = async |_| -> Result<(), Kind> { panic!("the call's own") };
+        let _ = chain.call(panics).await;
+    });
+    assert!(tasks.join_next().await.unwrap().unwrap_err().is_panic());
+    for breaker in &fixture.breakers {
+        let seen = breaker.snapshot();
+        assert_eq!((seen.in_flight, seen.run, seen.late), (0, 0, 0));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn report_157_a_chain_that_waits_can_be_left_at_once_and_holds_nothing() {
+    let fixture = Fixture::new();
+    fixture.breakers.iter().for_each(open);
+    let chain = fixture.chain().max_wait(Duration::from_secs(60));
+    let call = chain.call(|target| fixture.ask(target, &[]));
+    let left = tokio::time::timeout(Duration::from_secs(2), call).await;
+    assert!(left.is_err());
+    assert_eq!(fixture.asked(), [""; 0]);
+    for breaker in &fixture.breakers {
+        assert_eq!(breaker.snapshot().in_flight, 0);
+    }
+    fixture.clock.advance(Duration::from_secs(15));
+    assert!(
+        chain.is_available(),
+        "no probe's slot was taken by who left"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_that_would_be_too_long_is_not_begun() {
+    let fixture = Fixture::new();
+    fixture.breakers.iter().for_each(open);
+    let chain = fixture.chain().max_wait(Duration::from_millis(14_999));
+    let start = tokio::time::Instant::now();
+    let refused = chain.call(|target| fixture.ask(target, &[])).await;
+    assert_eq!(
+        refused.unwrap_err().retry_after(),
+        Some(Duration::from_secs(15))
+    );
+    assert_eq!(start.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test]
+async fn a_target_that_failed_and_others_that_refuse_give_the_failure_back() {
+    let fixture = Fixture::new();
+    open(&fixture.breakers[1]);
+    let chain = fixture.chain().max_wait(Duration::from_secs(60));
+    let failed = chain.call(async |_| Err::<(), _>(Kind::Timeout)).await;
+    assert_eq!(failed, Err(Error::Inner(Kind::Timeout)));
+}
+
+#[tokio::test]
+async fn a_probe_goes_to_the_target_that_was_out_and_a_bad_one_falls_over() {
+    let fixture = Fixture::new();
+    open(&fixture.breakers[0]);
+    fixture.clock.advance(Duration::from_secs(15));
+    let fails = [("first", Kind::ServerError)];
+    assert_eq!(fixture.through(&fails).await, Ok("second"));
+    assert_eq!(fixture.asked(), ["first", "second"]);
+    assert_eq!(fixture.through(&fails).await, Ok("second"));
+    assert_eq!(fixture.asked(), ["second"], "the first is open again");
+}

@@ -56,6 +56,41 @@ async fn a_status_is_a_failure_of_its_kind() {
 }
 
 #[tokio::test]
+async fn a_spent_quota_opens_at_once_for_ten_minutes_and_a_redirect_counts() {
+    let (breaker, _) = breaker(&patient());
+    let mock = Mock::start(Reply::status(304)).await.unwrap();
+    ask(&breaker, &mock, "{}").await;
+    assert_eq!(
+        breaker.snapshot().kinds,
+        [],
+        "it is what the caller asked for"
+    );
+    mock.set(Reply::status(307)).await.unwrap();
+    ask(&breaker, &mock, "{}").await;
+    assert_eq!(breaker.snapshot().kinds, [(Kind::ServerError, 1)]);
+    mock.set(Reply::status(402)).await.unwrap();
+    ask(&breaker, &mock, "{}").await;
+    let refused = breaker.try_acquire().unwrap_err();
+    assert_eq!(refused.retry_after, Duration::from_secs(600));
+}
+
+#[tokio::test]
+async fn a_callers_own_mistake_neither_resets_a_run_nor_decides_a_probe() {
+    for status in [400, 401, 403, 404, 413, 422] {
+        let mock = Mock::start(Reply::status(status)).await.unwrap();
+        let (closed, _) = breaker(&patient());
+        closed.try_acquire().unwrap().failure(Kind::ServerError);
+        ask(&closed, &mock, "{}").await;
+        assert_eq!(closed.snapshot().run, 1, "{status}");
+
+        let (probed, _) = due();
+        ask(&probed, &mock, "{}").await;
+        assert_eq!(probed.state(), State::HalfOpen, "{status}");
+        assert!(probed.is_available(), "{status}");
+    }
+}
+
+#[tokio::test]
 async fn a_long_hint_opens_for_as_long_and_a_short_one_only_counts() {
     let (breaker, _) = breaker(&patient());
     let mock = Mock::start(Reply::status(429).retry_after(30))
@@ -79,6 +114,23 @@ async fn nobody_who_listens_is_a_failure_of_the_network() {
     let (breaker, _) = breaker(&patient());
     assert!(ask(&breaker, &mock, "{}").await.is_none());
     assert_eq!(breaker.snapshot().kinds, [(Kind::Network, 1)]);
+}
+
+#[tokio::test]
+async fn what_is_the_requests_or_the_clients_own_fault_counts_for_nothing() {
+    let (breaker, _) = breaker(&patient());
+    breaker.try_acquire().unwrap().failure(Kind::ServerError);
+    let round_and_round = Reply::status(302).header("location", "/v1/chat/completions");
+    let mock = Mock::start(round_and_round).await.unwrap();
+    assert!(ask(&breaker, &mock, "{}").await.is_none());
+    assert!(mock.hits() > 1, "it was followed");
+    let client = Client::new(breaker.clone(), reqwest::Client::new());
+    for nowhere in ["no address", "ftp://127.0.0.1/"] {
+        let failed = client.send(client.inner().get(nowhere)).await;
+        assert!(failed.unwrap_err().into_inner().unwrap().is_builder());
+    }
+    let seen = breaker.snapshot();
+    assert_eq!((seen.run, seen.in_flight), (1, 0));
 }
 
 #[tokio::test]

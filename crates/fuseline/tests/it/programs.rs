@@ -4,7 +4,8 @@ use std::sync::{LazyLock, RwLock};
 use std::time::Duration;
 
 use fuseline::{
-    Breaker, Kind, Outcome, Policy, PolicySpec, Registry, RegistryError, State, TripRule,
+    Breaker, CircuitOpen, Classify, Error, Kind, Outcome, Policy, PolicySpec, Registry,
+    RegistryError, State, TripRule,
 };
 
 type Failed = Box<dyn std::error::Error>;
@@ -20,6 +21,30 @@ fn an_options_object_with_a_preset_by_one_word() -> Result<(), Failed> {
 
     for _ in 0..5 {
         let _ = breaker.call_blocking(|| Err::<(), _>("503"));
+    }
+    assert_eq!(breaker.state(), State::Open);
+    assert_eq!(breaker.policy().cooldown(), Duration::from_secs(20));
+    Ok(())
+}
+
+#[test]
+fn the_same_options_read_from_a_configuration() -> Result<(), Failed> {
+    let options: PolicySpec = serde_json::from_str(
+        r#"{
+            "preset": "llmtest-rate",
+            "cooldown": "20s",
+            "trip": [{"rule": "rate", "threshold": 0.5, "window": "30s", "min_calls": 4}],
+            "kinds": {"rate_limit": {"count": false}}
+        }"#,
+    )?;
+    let breaker = Breaker::new("openai", Policy::new(&options)?);
+
+    for _ in 0..4 {
+        breaker.try_acquire()?.failure(Kind::RateLimit);
+    }
+    assert_eq!(breaker.state(), State::Closed, "they do not count");
+    for _ in 0..4 {
+        breaker.try_acquire()?.failure(Kind::Timeout);
     }
     assert_eq!(breaker.state(), State::Open);
     assert_eq!(breaker.policy().cooldown(), Duration::from_secs(20));
@@ -119,4 +144,46 @@ async fn a_guarded_function_with_a_fallback() {
         assert!(answer(&breaker, "Why?").await.starts_with("We are busy"));
     }
     assert_eq!(breaker.state(), State::Open);
+}
+
+/// What an application has anyway: its own error, and what it means.
+#[derive(Debug)]
+enum AppError {
+    Status(u16),
+    Busy(CircuitOpen),
+}
+
+impl From<CircuitOpen> for AppError {
+    fn from(refused: CircuitOpen) -> Self {
+        Self::Busy(refused)
+    }
+}
+
+#[derive(Clone)]
+struct Judge;
+
+impl<T> Classify<T, AppError> for Judge {
+    fn classify(&self, result: &Result<T, AppError>, took: Duration) -> Outcome {
+        match result {
+            Ok(_) => Outcome::success(took),
+            Err(AppError::Status(500..)) => Outcome::failure(Kind::ServerError),
+            Err(_) => Outcome::Neutral,
+        }
+    }
+}
+
+#[test]
+fn a_type_of_ones_own_judges_calls_of_several_types_and_one_error_comes_back() {
+    let breaker = Breaker::new(format!("openai-{}", 1), Policy::default()).with_classifier(Judge);
+    let text = breaker.call_blocking(|| Ok("hi"));
+    let number = breaker.call_blocking(|| Err::<u8, _>(AppError::Status(404)));
+    assert!(text.is_ok() && number.is_err());
+    for _ in 0..5 {
+        let _ = breaker.call_blocking(|| Err::<(), _>(AppError::Status(503)));
+    }
+    let ask = || breaker.call_blocking(|| Ok(1)).map_err(Error::flatten);
+    match ask() {
+        Err(AppError::Busy(refused)) => assert_eq!(refused.name.to_string(), "openai-1"),
+        other => panic!("it is open, not {other:?}"),
+    }
 }

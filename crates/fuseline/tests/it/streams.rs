@@ -79,7 +79,7 @@ async fn items_keep_a_probes_lease_and_five_seconds_of_them_prove_it() {
         .try_acquire()
         .unwrap()
         .guard(items([Ok(1), Ok(2), Ok(3)]));
-    clock.advance(Duration::from_secs(50));
+    clock.advance(Duration::from_secs(58));
     assert_eq!(next(&mut stream).await, Some(Ok(1)));
     assert_eq!(breaker.state(), State::HalfOpen);
     clock.advance(Duration::from_millis(4_999));
@@ -121,4 +121,71 @@ async fn slow_rules_judge_a_stream_by_its_first_item() {
         next(&mut stream).await;
         assert_eq!(breaker.state() == State::Open, opens);
     }
+}
+
+#[tokio::test]
+async fn report_158_a_failure_comes_out_once_and_an_unread_stream_is_no_success() {
+    let (breaker, _) = breaker(&patient());
+    breaker.try_acquire().unwrap().failure(Kind::ServerError);
+    drop(breaker.try_acquire().unwrap().guard(items([])));
+    assert_eq!(breaker.snapshot().run, 1, "unread");
+
+    let cut = items([Ok(1), Err(Kind::Network)]);
+    let mut stream = breaker.try_acquire().unwrap().guard(cut);
+    let mut errors = 0;
+    while let Some(item) = next(&mut stream).await {
+        errors += u32::from(item.is_err());
+    }
+    assert_eq!((errors, breaker.snapshot().run), (1, 2));
+}
+
+#[tokio::test]
+async fn a_neutral_error_settles_as_nothing_and_a_neutral_item_does_not_settle() {
+    let (breaker, _) = breaker(&patient());
+    breaker.try_acquire().unwrap().failure(Kind::ServerError);
+    let neutral = |_: &Result<u32, Kind>, _: Duration| Outcome::Neutral;
+    let guard = |script| {
+        breaker
+            .try_acquire()
+            .unwrap()
+            .guard_with(items(script), neutral)
+    };
+
+    let mut stream = guard([Ok(1), Err(Kind::BadRequest)]);
+    assert_eq!(next(&mut stream).await, Some(Ok(1)));
+    assert!(!stream.is_settled());
+    assert!(next(&mut stream).await.is_some_and(|item| item.is_err()));
+    assert!(stream.is_settled());
+    assert_eq!(breaker.snapshot().run, 1, "no success after all");
+
+    let mut stream = guard([Ok(1), Ok(2)]);
+    while next(&mut stream).await.is_some() {}
+    assert_eq!(breaker.snapshot().run, 0, "its end is a success");
+}
+
+#[tokio::test]
+async fn only_a_probe_is_proved_by_time() {
+    let (breaker, clock) = breaker(&patient());
+    let script = [Ok(1), Ok(2), Err(Kind::StreamStall)];
+    let guarded = breaker.with_classifier(by_kind::<u32>);
+    let stream = guarded.call_stream(async { Ok(items(script)) });
+    let mut stream = stream.await.unwrap();
+    while next(&mut stream).await.is_some() {
+        clock.advance(Duration::from_secs(60));
+    }
+    assert_eq!(breaker.snapshot().kinds, [(Kind::StreamStall, 1)]);
+}
+
+#[tokio::test]
+async fn a_marker_in_the_stream_is_an_end_where_the_caller_says_so() {
+    let (probed, _) = due();
+    let mut stream = probed.try_acquire().unwrap().guard(items([Ok(1), Ok(0)]));
+    while next(&mut stream).await != Some(Ok(0)) {}
+    assert_eq!(probed.state(), State::HalfOpen, "it may go on");
+    stream.success();
+    assert!(stream.is_settled());
+    assert_eq!(probed.state(), State::Closed);
+    probed.try_acquire().unwrap().failure(Kind::ServerError);
+    stream.success();
+    assert_eq!(probed.snapshot().run, 1, "once");
 }
