@@ -117,6 +117,17 @@ fn an_event_is_told_when_its_last_byte_is_there() {
 }
 
 #[test]
+fn what_only_begins_like_a_byte_order_mark_begins_a_field() {
+    for chunks in [
+        &[&b"\xef\ndata: a\n\n"[..]][..],
+        &[b"\xef", b"\ndata: a\n\n"],
+    ] {
+        let mut scanner = Scanner::new(Framing::Sse, Scanner::EVENT_LIMIT);
+        assert_eq!(scan(&mut scanner, chunks).0, [(11, "-=a".to_owned())]);
+    }
+}
+
+#[test]
 fn report_62_letters_cut_by_a_packets_end_stay_whole() {
     let stream = "data: {\"choices\":[{\"delta\":{\"content\":\"你好🙂\"}}]}\n\n".as_bytes();
     for at in 0..stream.len() {

@@ -130,8 +130,17 @@ fn streams() -> impl Strategy<Value = (Framing, Vec<u8>)> {
     ]
 }
 
+/// A case costs little, and what is rare matters here.
+fn many_cases() -> ProptestConfig {
+    let usual = ProptestConfig::default();
+    ProptestConfig {
+        cases: usual.cases.max(2_000),
+        ..usual
+    }
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(many_cases())]
 
     #[test]
     fn any_stream_cut_anywhere((framing, stream) in streams(), cuts in vec(any::<usize>(), 0..8)) {

@@ -1,4 +1,5 @@
 //! Streams, recorded and made up, through the scanner in every division into chunks.
+#![cfg(test)]
 
 mod chunks;
 mod made_up;

@@ -31,8 +31,9 @@ fn said(dialect: Dialect, name: &str, data: &str) -> String {
         words.push(format!("error {}", error.name.unwrap_or("-")));
     }
     if let Some(usage) = seen.usage {
-        let count =
-            |tokens: Option<u64>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
+        let count = |tokens: Option<u64>| {
+            tokens.map_or_else(|| "?".to_owned(), |tokens| tokens.to_string())
+        };
         words.push(format!(
             "{}/{}",
             count(usage.input_tokens),
