@@ -68,6 +68,20 @@ pub(super) struct Look {
     pub(super) usage: Option<Usage>,
 }
 
+impl Look {
+    /// What both say; the later one wins where they differ.
+    fn and(self, later: Self) -> Self {
+        Self {
+            output: self.output || later.output,
+            finish: later.finish.or(self.finish),
+            is_error: self.is_error || later.is_error,
+            is_marker: self.is_marker || later.is_marker,
+            tool_call: later.tool_call.or(self.tool_call),
+            usage: later.usage.or(self.usage),
+        }
+    }
+}
+
 impl Dialect {
     /// None where the event's data is no JSON.
     pub(super) fn look(self, event: &StreamEvent<'_>) -> Option<Look> {
@@ -75,7 +89,7 @@ impl Dialect {
             b"" => return Some(Look::default()),
             b"[DONE]" => {
                 return Some(Look {
-                    is_marker: true,
+                    is_marker: self == Self::OpenAiChat,
                     ..Look::default()
                 });
             }

@@ -13,8 +13,8 @@ pub struct Seen<'e> {
     pub output: bool,
     /// Why the model stopped, where it says so.
     pub finish: Option<Finish>,
-    /// Whether the answer is complete with it. Never after an error; at a bare end marker (`[DONE]`, `message_stop`)
-    /// only after content.
+    /// Whether the answer is complete with it. Never after an error; at a bare end marker (`[DONE]` in OpenAI chat,
+    /// `message_stop`) only after content.
     pub end: bool,
     /// The error that it tells of, alone or beside other things.
     pub error: Option<ErrorEvent<'e>>,

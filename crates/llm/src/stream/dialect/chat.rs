@@ -4,13 +4,13 @@
 
 use serde::Deserialize;
 
-use super::json::{Raw, Text, any_filled, finish, is_error, text, usage};
+use super::json::{Each, Element, Raw, Text, any_filled, finish, is_error, look_of, text, usage};
 use super::{Look, ToolCall};
 
 #[derive(Deserialize)]
 pub(super) struct Chunk<'e> {
     #[serde(borrow)]
-    choices: Option<Vec<Choice<'e>>>,
+    choices: Option<Each<Choice<'e>>>,
     #[serde(borrow)]
     error: Raw<'e>,
     #[serde(borrow)]
@@ -66,30 +66,10 @@ struct Groq {
 
 impl Chunk<'_> {
     pub(super) fn look(self) -> Look {
-        let mut look = Look {
-            is_error: is_error(self.error)
-                || any_filled([self.error_type, self.error_message])
-                || text(self.object.as_ref()) == "error",
-            ..Look::default()
-        };
-        for choice in self.choices.unwrap_or_default() {
-            let delta = choice.delta.unwrap_or_default();
-            let is_tool_call = any_filled([delta.tool_calls, delta.function_call]);
-            if is_tool_call {
-                look.tool_call = Some(ToolCall::Open);
-            }
-            look.output |= is_tool_call
-                || any_filled([
-                    delta.content,
-                    delta.reasoning_content,
-                    delta.reasoning,
-                    delta.reasoning_details,
-                    delta.refusal,
-                    delta.audio,
-                    choice.text,
-                ]);
-            look.finish = finish(choice.finish_reason.as_ref()).or(look.finish);
-        }
+        let mut look = look_of(self.choices);
+        look.is_error = is_error(self.error)
+            || any_filled([self.error_type, self.error_message])
+            || text(self.object.as_ref()) == "error";
         // Whoever sends a call and its finish in one chunk has sent it whole.
         if look.finish.is_some() {
             look.tool_call = None;
@@ -97,5 +77,27 @@ impl Chunk<'_> {
         let tokens = self.usage.or_else(|| self.x_groq?.usage);
         look.usage = tokens.map(|tokens| usage([tokens.prompt_tokens], [tokens.completion_tokens]));
         look
+    }
+}
+
+impl Element for Choice<'_> {
+    fn look(self) -> Look {
+        let delta = self.delta.unwrap_or_default();
+        let is_tool_call = any_filled([delta.tool_calls, delta.function_call]);
+        let is_said = any_filled([
+            delta.content,
+            delta.reasoning_content,
+            delta.reasoning,
+            delta.reasoning_details,
+            delta.refusal,
+            delta.audio,
+            self.text,
+        ]);
+        Look {
+            output: is_said || is_tool_call,
+            finish: finish(self.finish_reason.as_ref()),
+            tool_call: is_tool_call.then_some(ToolCall::Open),
+            ..Look::default()
+        }
     }
 }

@@ -2,15 +2,14 @@
 
 use serde::Deserialize;
 
-use super::Finish;
-use super::Look;
-use super::json::{Raw, Text, any_filled, finish, is_error, text, usage};
+use super::json::{Each, Element, Raw, Text, any_filled, finish, is_error, look_of, text, usage};
+use super::{Finish, Look};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Chunk<'e> {
     #[serde(borrow)]
-    candidates: Option<Vec<Candidate<'e>>>,
+    candidates: Option<Each<Candidate<'e>>>,
     #[serde(borrow)]
     prompt_feedback: Option<Feedback<'e>>,
     usage_metadata: Option<Tokens>,
@@ -30,7 +29,7 @@ struct Candidate<'e> {
 #[derive(Deserialize)]
 struct Content<'e> {
     #[serde(borrow)]
-    parts: Option<Vec<Part<'e>>>,
+    parts: Option<Each<Part<'e>>>,
 }
 
 #[derive(Deserialize)]
@@ -69,16 +68,11 @@ impl Chunk<'_> {
     pub(super) fn look(self) -> Look {
         let feedback = self.prompt_feedback.as_ref();
         let blocked = text(feedback.and_then(|feedback| feedback.block_reason.as_ref()));
-        let mut look = Look {
-            is_error: is_error(self.error),
-            finish: (!blocked.is_empty()).then_some(Finish::Policy("prompt_blocked")),
-            ..Look::default()
-        };
-        for candidate in self.candidates.unwrap_or_default() {
-            let parts = candidate.content.and_then(|content| content.parts);
-            look.output |= parts.unwrap_or_default().iter().any(Part::is_filled);
-            look.finish = finish(candidate.finish_reason.as_ref()).or(look.finish);
+        let mut look = look_of(self.candidates);
+        if !blocked.is_empty() {
+            look.finish = Some(Finish::Policy("prompt_blocked"));
         }
+        look.is_error = is_error(self.error);
         look.usage = self.usage_metadata.map(|tokens| {
             let output = [tokens.candidates_token_count, tokens.thoughts_token_count];
             usage([tokens.prompt_token_count], output)
@@ -87,15 +81,27 @@ impl Chunk<'_> {
     }
 }
 
-impl Part<'_> {
-    fn is_filled(&self) -> bool {
-        any_filled([
-            self.text,
-            self.function_call,
-            self.inline_data,
-            self.file_data,
-            self.executable_code,
-            self.code_execution_result,
-        ])
+impl Element for Candidate<'_> {
+    fn look(self) -> Look {
+        Look {
+            finish: finish(self.finish_reason.as_ref()),
+            ..look_of(self.content.and_then(|content| content.parts))
+        }
+    }
+}
+
+impl Element for Part<'_> {
+    fn look(self) -> Look {
+        Look {
+            output: any_filled([
+                self.text,
+                self.function_call,
+                self.inline_data,
+                self.file_data,
+                self.executable_code,
+                self.code_execution_result,
+            ]),
+            ..Look::default()
+        }
     }
 }

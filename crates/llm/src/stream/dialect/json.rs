@@ -1,9 +1,11 @@
 //! Reading the few fields of an event that tell, and whether the rest is JSON at all.
 
 use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{IgnoredAny, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::{Finish, Look, Usage};
@@ -45,6 +47,46 @@ struct ErrorOnly<'e> {
 /// Whether the value of `error` is one: some send an empty text or `false` where there is none.
 pub(super) fn is_error(error: Raw<'_>) -> bool {
     error.is_some_and(|error| !matches!(error.get(), "\"\"" | "false"))
+}
+
+/// An element of a list, with a meaning of its own.
+pub(super) trait Element {
+    fn look(self) -> Look;
+}
+
+/// What the elements of a list mean together. They are read one by one and not kept: a list of any length costs nothing.
+pub(super) struct Each<E> {
+    look: Look,
+    of: PhantomData<E>,
+}
+
+impl<'e, E: Deserialize<'e> + Element> Deserialize<'e> for Each<E> {
+    fn deserialize<D: Deserializer<'e>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_seq(Elements(PhantomData))
+    }
+}
+
+struct Elements<E>(PhantomData<E>);
+
+impl<'e, E: Deserialize<'e> + Element> Visitor<'e> for Elements<E> {
+    type Value = Each<E>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_seq<A: SeqAccess<'e>>(self, mut list: A) -> Result<Each<E>, A::Error> {
+        let mut look = Look::default();
+        while let Some(element) = list.next_element::<E>()? {
+            look = look.and(element.look());
+        }
+        Ok(Each { look, of: self.0 })
+    }
+}
+
+/// What a list means that may be missing or null.
+pub(super) fn look_of<E>(list: Option<Each<E>>) -> Look {
+    list.map(|list| list.look).unwrap_or_default()
 }
 
 /// Whether any of these holds something.

@@ -1,6 +1,6 @@
 //! What each dialect's events mean, as tables, and what a reader makes of their order.
 
-use super::super::{Seen, StreamReader};
+use super::super::{Framing, Piece, Scanner, Seen, StreamReader};
 use super::*;
 
 fn event<'a>(name: &'a str, data: &'a str) -> StreamEvent<'a> {
@@ -308,6 +308,82 @@ fn report_56_an_answer_is_complete_at_a_finish_or_at_done_after_content() {
             "{events:?}"
         );
     }
+}
+
+#[test]
+fn report_45_what_only_keeps_a_connection_open_is_no_progress() {
+    let keepers = [
+        ": OPENROUTER PROCESSING\n\n",
+        "event: ping\ndata: {\"type\":\"ping\"}\n\n",
+        "event: ping\n\n",
+        "\n",
+        "id: 7\n\n",
+        "data:\n\n",
+    ];
+    for dialect in [
+        Dialect::Anthropic,
+        Dialect::OpenAiChat,
+        Dialect::OpenAiResponses,
+    ] {
+        let mut scanner = Scanner::new(Framing::Sse, Scanner::EVENT_LIMIT);
+        let mut reader = StreamReader::new(dialect);
+        let mut rest = keepers.concat().into_bytes();
+        while let Some(scanned) = scanner.scan(&rest) {
+            if let Piece::Event(event) = &scanned.piece {
+                assert_eq!(reader.read(event), Seen::default(), "{event:?}");
+            }
+            let end = scanned.end;
+            rest.drain(..end);
+        }
+        assert!(rest.is_empty(), "a heartbeat is passed on when it comes");
+    }
+}
+
+#[test]
+fn report_58_an_error_beside_empty_choices_is_an_error() {
+    let first = (
+        "",
+        r#"{"id":"x","choices":[],"error":{"code":502,"message":"x"}}"#,
+    );
+    let last = (
+        "",
+        r#"{"choices":[{"delta":{"content":""},"finish_reason":"error"}],"error":{"code":502}}"#,
+    );
+    for events in [&[first, DONE][..], &[TEXT, TEXT, last], &[TEXT, last, DONE]] {
+        let (_, reader) = read_all(Dialect::OpenAiChat, events);
+        assert!(!reader.is_complete(), "{events:?}");
+    }
+}
+
+#[test]
+fn report_69_how_responses_end() {
+    let delta = ("", r#"{"type":"response.output_text.delta","delta":"Hi"}"#);
+    let completed = (
+        "",
+        r#"{"type":"response.completed","response":{"output":[]}}"#,
+    );
+    let incomplete = ("", r#"{"type":"response.incomplete","response":{}}"#);
+    let failed = (
+        "",
+        r#"{"type":"response.failed","response":{"error":{"code":"x"}}}"#,
+    );
+    for (events, is_complete) in [
+        (&[delta, completed][..], true),
+        (&[delta, incomplete], true),
+        (&[delta, failed], false),
+        (&[delta, DONE], false),
+        (&[delta], false),
+    ] {
+        let (_, reader) = read_all(Dialect::OpenAiResponses, events);
+        assert_eq!(reader.is_complete(), is_complete, "{events:?}");
+    }
+}
+
+#[test]
+fn a_list_of_any_length_is_read_to_its_end() {
+    let many = r#"{"delta":{}},"#.repeat(50_000);
+    let data = format!(r#"{{"choices":[{many}{{"delta":{{"content":"Hi"}}}}]}}"#);
+    assert!(read_all(Dialect::OpenAiChat, &[("", &data)]).1.has_output());
 }
 
 #[test]
