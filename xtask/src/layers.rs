@@ -35,9 +35,11 @@ const LAYERS: &[Layer] = &[
         ours: &["fuseline-core"],
         outside: Outside::Only(&[
             "bytes",
+            "crc32fast",
             "hmac",
             "http",
             "httpdate",
+            "memchr",
             "serde",
             "serde_json",
             "sha2",

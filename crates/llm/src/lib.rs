@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | request | path and body | [`RequestFacts`] |
 //! | route | [`Route`], [`Limits`] | [`Plan`], then one [`Step`] at a time |
+//! | watch a stream | [`Scanner`], bytes | [`Piece`], its [`StreamEvent`], and what [`StreamReader`] has [`Seen`] in it |
 //! | permit, classify, record | [`Head`], bytes, [`Fault`] | [`Attempt`], which gives one [`Verdict`] |
 //! | next | [`Verdict`], [`Standing`] | [`Plan::after`] |
 //!
@@ -54,6 +55,7 @@ mod head;
 mod hints;
 mod request;
 mod route;
+mod stream;
 mod target;
 mod verdict;
 
@@ -64,5 +66,9 @@ pub use head::{Head, Headers};
 pub use hints::wait_hint;
 pub use request::{Operation, Protocol, RequestFacts, Shape};
 pub use route::{Admission, Fallback, Limits, Plan, Reason, Route, Standing, Step};
+pub use stream::{
+    Dialect, ErrorEvent, Finish, Framing, Piece, Scanned, Scanner, Seen, StreamEvent, StreamReader,
+    Usage,
+};
 pub use target::{Owner, Target, credential_id};
 pub use verdict::Verdict;

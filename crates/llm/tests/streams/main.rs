@@ -1,0 +1,7 @@
+//! Streams, recorded and made up, through the scanner in every division into chunks.
+#![cfg(test)]
+
+mod chunks;
+mod made_up;
+mod recorded;
+mod support;
