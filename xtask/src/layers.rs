@@ -38,6 +38,7 @@ const LAYERS: &[Layer] = &[
             "hmac",
             "http",
             "httpdate",
+            "humantime",
             "serde",
             "serde_json",
             "sha2",
