@@ -102,7 +102,7 @@ fn next_word(text: &str) -> Option<(&str, &str, &str)> {
 
 /// What of a word stays before the mask; none if the word stays as it is.
 fn kept<'a>(word: &'a str, gap: &str, before: &Before<'_>) -> Option<&'a str> {
-    if word == MASK || word.starts_with(REQUEST_ID) {
+    if is_masked(word) || word.starts_with(REQUEST_ID) {
         return None;
     }
     let beginning = BEGINNINGS.iter().find_map(|beginning| {
@@ -115,6 +115,12 @@ fn kept<'a>(word: &'a str, gap: &str, before: &Before<'_>) -> Option<&'a str> {
         let is_value = word.len() >= SHORTEST_VALUE && is_said_secret(before.word, gap);
         (goes_on || is_value || is_key_like(word)).then_some("")
     })
+}
+
+/// Whether a word is what this module leaves; a mask behind anything else is a provider's, over a part of the secret.
+fn is_masked(word: &str) -> bool {
+    word.strip_suffix(MASK)
+        .is_some_and(|kept| kept.is_empty() || BEGINNINGS.contains(&kept))
 }
 
 /// Whether a name and what stands behind it say that the next word is a secret.
@@ -171,6 +177,7 @@ mod tests {
                 "Authorization: Bearer abc.def-ghi",
                 "Authorization: Bearer ***",
             ),
+            ("api_key: my-key***", "api_key: ***"),
             ("bearer  abcdefg", "bearer  ***"),
             ("authorization=abcdefg", "authorization=***"),
             (
@@ -214,6 +221,7 @@ mod tests {
             "12345678901234567890123",
             "Limit: 30000, Requested 31538...",
             "sk-***",
+            "api_key:AIza***",
             "Authorization: Bearer ***",
             "***",
         ] {
