@@ -39,6 +39,7 @@ const LAYERS: &[Layer] = &[
             "hmac",
             "http",
             "httpdate",
+            "humantime",
             "memchr",
             "serde",
             "serde_json",

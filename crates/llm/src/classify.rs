@@ -8,7 +8,7 @@ use fuseline_core::{Kind, Scope};
 
 use crate::evidence::{Evidence, Fault};
 use crate::head::Head;
-use crate::hints::wait_hint;
+use crate::hints::{HintInput, wait_hint};
 use crate::request::{Operation, Shape};
 use crate::verdict::Verdict;
 
@@ -72,7 +72,13 @@ pub fn classify_head(head: &Head<'_>, wall: SystemTime) -> Option<Verdict> {
     }
     let mut verdict = Verdict::failure(kind, Evidence::Status(status));
     if verdict.retryable || kind == Kind::QuotaExhausted {
-        verdict.retry_after = wait_hint(head.headers(), wall);
+        let seen = HintInput {
+            provider: "",
+            headers: head.headers(),
+            body: None,
+            sentence: None,
+        };
+        verdict.retry_after = wait_hint(&seen, wall).map(|hint| hint.wait);
     }
     Some(verdict)
 }

@@ -53,6 +53,7 @@ mod classify;
 mod evidence;
 mod head;
 mod hints;
+mod mask;
 mod request;
 mod route;
 mod stream;
@@ -63,7 +64,8 @@ pub use attempt::{Attempt, Denied, Terms};
 pub use classify::classify_head;
 pub use evidence::{Evidence, Fault};
 pub use head::{Head, Headers};
-pub use hints::wait_hint;
+pub use hints::{Hint, HintInput, HintSource, wait_hint};
+pub use mask::mask;
 pub use request::{Operation, Protocol, RequestFacts, Shape};
 pub use route::{Admission, Fallback, Limits, Plan, Reason, Route, Standing, Step};
 pub use stream::{
