@@ -1,80 +1,120 @@
-//! From what came back to a verdict, by the HTTP status and by how connections end.
+//! From what came back to a verdict.
 //!
-//! The rules are data: one table of statuses, one of faults. Bodies are not read.
+//! The evidence, strongest first: what happened on the wire, the rules of the tables (vendor codes, types, wording
+//! where wording is evidence), the status. The tables are data, one a provider (`rules/`), and configuration adds to
+//! them in the same words: see [`RuleSpec`]. What the model wrote is never looked into.
 
+mod answer;
+mod rule;
+mod status;
+mod transcript;
+
+use std::sync::LazyLock;
 use std::time::SystemTime;
 
-use fuseline_core::{Kind, Scope};
+use fuseline_core::Kind;
 
-use crate::evidence::{Evidence, Fault};
+pub use self::answer::{Answer, Body, Ending};
+pub use self::rule::{
+    BodyForm, CodeSpec, HintUse, RuleProblem, RuleSpec, ScopeSpec, StatusSpec, Then, When,
+};
+pub(crate) use self::status::{Phase, classify_fault};
+pub use self::transcript::{Event, Transcript};
+use crate::evidence::Evidence;
 use crate::head::Head;
 use crate::hints::wait_hint;
 use crate::request::{Operation, Shape};
 use crate::verdict::Verdict;
 
-/// The first row that holds the status decides; what is in no row (100 to 199, 600 and more) is no HTTP answer and
-/// a server error.
-#[rustfmt::skip]
-const STATUSES: [(u16, u16, Kind); 12] = [
-    (300, 399, Kind::ServerError),    // a redirect: never followed, so the target is set up wrongly
-    (401, 401, Kind::Auth),
-    (402, 402, Kind::QuotaExhausted),
-    (403, 403, Kind::Permission),
-    (404, 404, Kind::NotFound),
-    (408, 408, Kind::Timeout),
-    (425, 425, Kind::Timeout),
-    (429, 429, Kind::RateLimit),
-    (499, 499, Kind::Cancelled),      // a proxy on the way believes that we have left
-    (400, 498, Kind::BadRequest),     // 400, 409, 413, 415, 422 and every other 4xx
-    (529, 529, Kind::Overloaded),
-    (500, 599, Kind::ServerError),    // 500, 502, 503, 504, 520 to 526 and every unknown 5xx
-];
-
 const NOT_MODIFIED: u16 = 304;
 
-/// What a fault means, and what it means once a stream has begun.
-#[rustfmt::skip]
-const FAULTS: [(Fault, Kind, Kind); 9] = [
-    (Fault::Dns,            Kind::Network, Kind::Network),
-    (Fault::Refused,        Kind::Network, Kind::Network),
-    (Fault::Tls,            Kind::Network, Kind::Network),
-    (Fault::ConnectTimeout, Kind::Timeout, Kind::Timeout),
-    (Fault::Stale,          Kind::Network, Kind::Network),
-    (Fault::NotProcessed,   Kind::Network, Kind::Network),
-    (Fault::Reset,          Kind::Network, Kind::StreamTruncated),
-    (Fault::Deadline,       Kind::Timeout, Kind::Timeout),
-    (Fault::Stall,          Kind::Timeout, Kind::StreamStall),
-];
+/// The rules, compiled: one for all threads.
+///
+/// ```
+/// use std::time::{Duration, SystemTime};
+/// use fuseline_core::Kind;
+/// use fuseline_llm::{Answer, Body, Classifier, Ending, Head, Operation};
+///
+/// let headers = [("retry-after", "20")].as_slice();
+/// let body = br#"{"error": {"type": "insufficient_quota", "message": "..."}}"#;
+/// let answer = Answer {
+///     provider: "openai",
+///     operation: Operation::Create,
+///     head: Some(Head::new(429, &headers)),
+///     body: Body::Whole(body),
+///     ending: Ending::Complete,
+/// };
+/// let verdict = Classifier::builtin().classify(&answer, SystemTime::UNIX_EPOCH);
+/// assert!(verdict.kind.is_some() && verdict.evidence.status() == Some(429));
+/// ```
+#[derive(Debug)]
+pub struct Classifier {}
 
-/// How far an exchange has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    BeforeHead,
-    Body(Shape),
+impl Classifier {
+    /// The rules that ship with the crate.
+    pub fn builtin() -> &'static Self {
+        static BUILTIN: LazyLock<Classifier> = LazyLock::new(|| Classifier {});
+        &BUILTIN
+    }
+
+    /// The rules that ship with the crate, and before them `extra`: those come first at their providers.
+    ///
+    /// # Errors
+    /// Every mistake in `extra`, each with the key and the remedy.
+    pub fn with_rules(extra: Vec<RuleSpec>) -> Result<Self, Vec<RuleProblem>> {
+        let _ = extra;
+        Ok(Self {})
+    }
+
+    /// The verdict on an exchange; `wall` is what time it is, for hints that are dates. Looks at no more than the
+    /// first 64 KiB of a failure's body. Never panics, whatever the bytes.
+    pub fn classify(&self, answer: &Answer<'_>, wall: SystemTime) -> Verdict {
+        let Some(head) = &answer.head else {
+            return match answer.ending {
+                Ending::Broken(fault) => classify_fault(fault, Phase::BeforeHead),
+                Ending::Left | Ending::Complete => left(),
+            };
+        };
+        if let Some(verdict) = self.classify_head(answer.provider, head, wall) {
+            return verdict;
+        }
+        let shape = match answer.body {
+            Body::Stream(_) => Shape::Stream,
+            Body::Unread | Body::Whole(_) | Body::Cut(_) => Shape::Plain,
+        };
+        match (answer.ending, answer.body) {
+            (Ending::Left, _) => left(),
+            (Ending::Broken(fault), _) => classify_fault(fault, Phase::Body(shape)),
+            (Ending::Complete, Body::Whole(body)) => {
+                classify_end(answer.operation, body.len() as u64)
+            }
+            (Ending::Complete, _) => Verdict::success(),
+        }
+    }
+
+    /// The verdict on a head that is no success, by status and headers; none for 2xx, whose body decides, and for 304,
+    /// which answers what the caller asked.
+    pub fn classify_head(
+        &self,
+        _provider: &str,
+        head: &Head<'_>,
+        wall: SystemTime,
+    ) -> Option<Verdict> {
+        let status = head.status();
+        if head.is_success() || status == NOT_MODIFIED {
+            return None;
+        }
+        let mut verdict = status::by_status(status);
+        if verdict.retryable || verdict.kind == Some(Kind::QuotaExhausted) {
+            verdict.retry_after = wait_hint(head.headers(), wall);
+        }
+        Some(verdict)
+    }
 }
 
-/// The verdict on a head that is no success, with its wait hint; none for 2xx, whose body decides, and for 304, which
-/// answers what the caller asked. `wall` is what time it is, for hints that are dates.
+/// [`Classifier::classify_head`] by the built-in rules, whoever the provider is.
 pub fn classify_head(head: &Head<'_>, wall: SystemTime) -> Option<Verdict> {
-    let status = head.status();
-    if head.is_success() || status == NOT_MODIFIED {
-        return None;
-    }
-    let kind = STATUSES
-        .iter()
-        .find(|(first, last, _)| (*first..=*last).contains(&status))
-        .map_or(Kind::ServerError, |(_, _, kind)| *kind);
-    if (300..400).contains(&status) {
-        return Some(Verdict {
-            retryable: false,
-            ..Verdict::failure(kind, Evidence::Redirect(status))
-        });
-    }
-    let mut verdict = Verdict::failure(kind, Evidence::Status(status));
-    if verdict.retryable || kind == Kind::QuotaExhausted {
-        verdict.retry_after = wait_hint(head.headers(), wall);
-    }
-    Some(verdict)
+    Classifier::builtin().classify_head("", head, wall)
 }
 
 /// The verdict on a body that came to its end under a success status.
@@ -85,28 +125,8 @@ pub(crate) fn classify_end(operation: Operation, body_bytes: u64) -> Verdict {
     }
 }
 
-/// The verdict on an exchange that ended by a fault.
-pub(crate) fn classify_fault(fault: Fault, phase: Phase) -> Verdict {
-    // Whoever has answered had begun.
-    let fault = if phase != Phase::BeforeHead && fault.is_replaceable() {
-        Fault::Reset
-    } else {
-        fault
-    };
-    let row = FAULTS.iter().find(|(name, ..)| *name == fault);
-    let kind = row.map_or(Kind::Network, |(_, usually, in_stream)| match phase {
-        Phase::Body(Shape::Stream) => *in_stream,
-        Phase::BeforeHead | Phase::Body(Shape::Plain) => *usually,
-    });
-    let verdict = Verdict::failure(kind, Evidence::Fault(fault));
-    if fault == Fault::ConnectTimeout {
-        Verdict {
-            scope: Scope::Provider,
-            ..verdict
-        }
-    } else {
-        verdict
-    }
+fn left() -> Verdict {
+    Verdict::failure(Kind::Cancelled, Evidence::CallerLeft)
 }
 
 #[cfg(test)]
