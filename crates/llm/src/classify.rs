@@ -22,7 +22,7 @@ pub(crate) use self::status::{Phase, classify_fault};
 pub use self::transcript::{Event, Transcript};
 use crate::evidence::Evidence;
 use crate::head::Head;
-use crate::hints::wait_hint;
+use crate::hints::{HintInput, wait_hint};
 use crate::request::{Operation, Shape};
 use crate::verdict::Verdict;
 
@@ -106,7 +106,13 @@ impl Classifier {
         }
         let mut verdict = status::by_status(status);
         if verdict.retryable || verdict.kind == Some(Kind::QuotaExhausted) {
-            verdict.retry_after = wait_hint(head.headers(), wall);
+            let seen = HintInput {
+                provider: "",
+                headers: head.headers(),
+                body: None,
+                sentence: None,
+            };
+            verdict.retry_after = wait_hint(&seen, wall).map(|hint| hint.wait);
         }
         Some(verdict)
     }

@@ -1,175 +1,159 @@
 //! Wait hints: when a provider says to come back.
 //!
 //! A hint is reported as it was sent; whether a call waits, and for how long at most, is decided elsewhere. Nonsense
-//! (negative, NaN, 31 years and more) is no hint: what looks like three decades is a Unix time in a field for seconds.
+//! (negative, NaN, more than three years) is no hint, and the next source is asked. Providers, and whoever sits in
+//! between, write these texts: all work here is linear in what came and bounded where it could be large.
 
+mod body;
+mod date;
+mod duration;
+mod header;
+mod sentence;
+mod value;
+
+use std::fmt;
 use std::time::{Duration, SystemTime};
+
+use serde_json::Value;
 
 use crate::head::Headers;
 
-/// Milliseconds, the more exact of the two: whoever sends both rounds `retry-after` up.
-const IN_MILLIS: [&str; 2] = ["retry-after-ms", "x-ms-retry-after-ms"];
-const ABSURD_MILLIS: f64 = 1e12;
+/// Everything from here on is a date in a field for seconds, a sentinel or a mistake. The longest wait that somebody
+/// is known to have sent is 99999999 seconds.
+const ABSURD: Duration = Duration::from_secs(100_000_000);
 
-/// The wait that `retry-after-ms` or `retry-after` asks for; `wall` is what time it is, for dates.
+/// Providers whose sentences advise what to do after a repair ("try again after 5 minutes") and never say when a limit
+/// ends.
+const ADVISE_ONLY: [&str; 1] = ["bedrock"];
+
+/// What an answer shows that may hold a hint. Only answers that failed should be asked: some providers send
+/// `retry-after` with success.
+#[derive(Clone, Copy)]
+pub struct HintInput<'a> {
+    /// The provider's name in the rules, such as `openai`; empty where it is not known.
+    pub provider: &'a str,
+    /// The headers of the answer.
+    pub headers: &'a dyn Headers,
+    /// The body, where it is JSON.
+    pub body: Option<&'a Value>,
+    /// The error's message.
+    pub sentence: Option<&'a str>,
+}
+
+// Headers and bodies may hold secrets.
+impl fmt::Debug for HintInput<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HintInput")
+            .field("provider", &self.provider)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How long a provider asks to be left alone, and where it said so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// The wait as sent, shorter than 100,000,000 s; zero for a date in the past.
+    pub wait: Duration,
+    /// Where it stood.
+    pub source: HintSource,
+}
+
+/// Where a hint stood, the most trusted place first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum HintSource {
+    /// The header of this name: `retry-after`, or one of its twins in milliseconds.
+    RetryAfter(&'static str),
+    /// A field of the body that has this meaning, whatever its spelling.
+    BodyField(&'static str),
+    /// A header of this name that the body quotes.
+    BodyHeader(&'static str),
+    /// The words of the error's message.
+    Sentence,
+    /// The header of this name, whose limit is used up.
+    ResetHeader(&'static str),
+}
+
+impl HintSource {
+    /// The name in logs and labels.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::RetryAfter(_) => "retry_after",
+            Self::BodyField(_) => "body_field",
+            Self::BodyHeader(_) => "body_header",
+            Self::Sentence => "sentence",
+            Self::ResetHeader(_) => "reset_header",
+        }
+    }
+}
+
+impl fmt::Display for HintSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::RetryAfter(name) | Self::ResetHeader(name) => write!(f, "header {name}"),
+            Self::BodyField(name) => write!(f, "body field {name}"),
+            Self::BodyHeader(name) => write!(f, "header {name} in the body"),
+            Self::Sentence => f.write_str("message"),
+        }
+    }
+}
+
+/// The wait that a failed answer asks for; `wall` is what time it is, for dates.
 ///
-/// The first form that can be read wins. Where a header came more than once, the longest wait counts. A date in the
-/// past is a wait of zero.
+/// The first of these that can be read wins: `retry-after-ms`, `retry-after`, a field of the body, the words of the
+/// message, the reset of a limit that is used up. Where one of them says several waits, the longest counts: a shorter
+/// one would run into the other limit.
+///
+/// A body or message that shows a limit of a day, or of zero, is not believed: providers put the wait of their
+/// shortest limit beside it.
 ///
 /// ```
 /// use std::time::{Duration, SystemTime};
-/// use fuseline_llm::wait_hint;
+/// use fuseline_llm::{HintInput, wait_hint};
 ///
-/// let headers = [("retry-after", "2"), ("retry-after-ms", "1500")].as_slice();
-/// assert_eq!(wait_hint(&headers, SystemTime::UNIX_EPOCH), Some(Duration::from_millis(1_500)));
+/// let headers = [("x-ratelimit-remaining-tokens", "0"), ("x-ratelimit-reset-tokens", "6m0s")];
+/// let seen = HintInput { provider: "openai", headers: &headers.as_slice(), body: None, sentence: None };
+/// let hint = wait_hint(&seen, SystemTime::UNIX_EPOCH).expect("the tokens are used up");
+/// assert_eq!(hint.wait, Duration::from_secs(360));
+/// assert_eq!(hint.source.to_string(), "header x-ratelimit-reset-tokens");
+///
+/// let sentence = Some("Please try again in 11.054s.");
+/// let hint = wait_hint(&HintInput { sentence, ..seen }, SystemTime::UNIX_EPOCH).expect("it says so");
+/// assert_eq!(hint.wait, Duration::from_millis(11_054));
 /// ```
-pub fn wait_hint(headers: &dyn Headers, wall: SystemTime) -> Option<Duration> {
-    let millis = |name| longest(headers, name, |text| decimal(text, 1.0));
-    IN_MILLIS.into_iter().find_map(millis).or_else(|| {
-        longest(headers, "retry-after", |text| {
-            decimal(text, 1e3).or_else(|| date(text, wall))
+pub fn wait_hint(seen: &HintInput<'_>, wall: SystemTime) -> Option<Hint> {
+    let hint = |(name, wait), source: fn(&'static str) -> HintSource| Hint {
+        wait,
+        source: source(name),
+    };
+    header::asked(seen.headers, wall)
+        .map(|found| hint(found, HintSource::RetryAfter))
+        .or_else(|| in_words(seen, wall))
+        .or_else(|| {
+            header::reset(seen.headers, wall).map(|found| hint(found, HintSource::ResetHeader))
         })
-    })
 }
 
-fn longest(
-    headers: &dyn Headers,
-    name: &str,
-    parse: impl Fn(&str) -> Option<Duration>,
-) -> Option<Duration> {
-    let mut longest = None;
-    headers.visit(name, &mut |value| {
-        longest = longest.max(parse(value.trim_matches([' ', '\t'])))
-    });
-    longest
-}
-
-/// Digits with an optional fraction: no sign, no exponent, no unit, no words that `f64` would take for numbers.
-fn decimal(text: &str, millis_per_unit: f64) -> Option<Duration> {
-    let mut parts = text.splitn(2, '.');
-    let whole = parts.next().filter(|digits| !digits.is_empty())?;
-    let all_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-    if !all_digits(whole) || !parts.next().is_none_or(all_digits) {
+fn in_words(seen: &HintInput<'_>, wall: SystemTime) -> Option<Hint> {
+    let body = seen.body.map(|body| body::read(body, wall));
+    let body = body.unwrap_or_default();
+    let sentence = seen.sentence.map(sentence::beginning).unwrap_or_default();
+    if body.shows_daily_limit || sentence::shows_limit_of_zero(sentence) {
         return None;
     }
-    let millis = (text.parse::<f64>().ok()? * millis_per_unit).round();
-    (millis < ABSURD_MILLIS).then(|| Duration::from_millis(millis as u64))
+    let said = || {
+        let wait = sentence::wait(sentence, wall)?;
+        (!ADVISE_ONLY.contains(&seen.provider)).then_some(Hint {
+            wait,
+            source: HintSource::Sentence,
+        })
+    };
+    body.hint.or_else(said)
 }
 
-fn date(text: &str, wall: SystemTime) -> Option<Duration> {
-    let at = httpdate::parse_http_date(text).ok()?;
-    let wait = at.duration_since(wall).unwrap_or(Duration::ZERO);
-    (wait.as_secs_f64() * 1e3 < ABSURD_MILLIS).then_some(wait)
+fn sane(wait: Duration) -> Option<Duration> {
+    (wait < ABSURD).then_some(wait)
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    /// Wed, 21 Oct 2015 07:28:00 GMT.
-    fn wall() -> SystemTime {
-        SystemTime::UNIX_EPOCH + Duration::from_secs(1_445_412_480)
-    }
-
-    fn hint(headers: &[(&str, &str)]) -> Option<u128> {
-        wait_hint(&headers, wall()).map(|wait| wait.as_millis())
-    }
-
-    #[test]
-    fn report_35_every_form_of_retry_after() {
-        for (value, millis) in [
-            ("2", Some(2_000)),
-            ("0", Some(0)),
-            ("-5", None),
-            ("1.5", Some(1_500)),
-            (" 3 ", Some(3_000)),
-            ("\t3", Some(3_000)),
-            ("11.054", Some(11_054)),
-            ("5.", Some(5_000)),
-            (".5", None),
-            ("+5", None),
-            ("1.2.3", None),
-            ("NaN", None),
-            ("inf", None),
-            ("infinity", None),
-            ("1e3", None),
-            ("0x10", None),
-            ("5m", None),
-            ("60s", None),
-            ("86400", Some(86_400_000)),
-            ("99999999", Some(99_999_999_000)),
-            ("1793448000", None),
-            ("99999999999999999999", None),
-            ("", None),
-            (".", None),
-            ("Wed, 21 Oct 2015 07:28:04 GMT", Some(4_000)),
-            ("Wednesday, 21-Oct-15 07:28:04 GMT", Some(4_000)),
-            ("Wed, 21 Oct 2015 07:27:00 GMT", Some(0)),
-            ("Wed, 21 Oct 9015 07:27:00 GMT", None),
-            ("Wed, 99 Oct 2015 07:27:00 GMT", None),
-            ("soon", None),
-        ] {
-            assert_eq!(hint(&[("Retry-After", value)]), millis, "{value:?}");
-        }
-        assert_eq!(
-            hint(&[("retry-after", "1"), ("retry-after", "5")]),
-            Some(5_000)
-        );
-        assert_eq!(
-            hint(&[("retry-after", "soon"), ("retry-after", "1")]),
-            Some(1_000)
-        );
-        assert_eq!(hint(&[]), None);
-    }
-
-    #[test]
-    fn report_39_milliseconds_are_read_and_win() {
-        for (headers, millis) in [
-            (&[("retry-after-ms", "1500")][..], Some(1_500)),
-            (&[("x-ms-retry-after-ms", "1500")], Some(1_500)),
-            (
-                &[("retry-after", "60"), ("retry-after-ms", "100")],
-                Some(100),
-            ),
-            (
-                &[("retry-after", "7"), ("retry-after-ms", "abc")],
-                Some(7_000),
-            ),
-            (
-                &[("retry-after", "7"), ("retry-after-ms", "-1")],
-                Some(7_000),
-            ),
-            (&[("retry-after-ms", "100.7")], Some(101)),
-            (&[("retry-after-ms", "Wed, 21 Oct 2015 07:28:04 GMT")], None),
-        ] {
-            assert_eq!(hint(headers), millis, "{headers:?}");
-        }
-    }
-
-    #[test]
-    fn a_header_map_answers_like_a_list() {
-        let mut map = http::HeaderMap::new();
-        map.append("Retry-After", http::HeaderValue::from_static("1"));
-        map.append("retry-after", http::HeaderValue::from_static("5"));
-        map.append(
-            "retry-after",
-            http::HeaderValue::from_bytes(b"\xff9").unwrap(),
-        );
-        assert_eq!(wait_hint(&map, wall()), Some(Duration::from_secs(5)));
-    }
-
-    proptest! {
-        #[test]
-        fn no_text_panics_or_asks_for_decades(text in "\\PC{0,40}", digits in "[0-9.eE+-]{0,40}") {
-            for value in [text.as_str(), digits.as_str()] {
-                for name in ["retry-after", "retry-after-ms"] {
-                    if let Some(millis) = hint(&[(name, value)]) {
-                        prop_assert!(millis < 1_000_000_000_000);
-                    }
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -64,7 +64,7 @@ pub use classify::{
 };
 pub use evidence::{Citation, Evidence, Fault};
 pub use head::{Head, Headers};
-pub use hints::wait_hint;
+pub use hints::{Hint, HintInput, HintSource, wait_hint};
 pub use request::{Operation, Protocol, RequestFacts, Shape};
 pub use route::{Admission, Fallback, Limits, Plan, Reason, Route, Standing, Step};
 pub use target::{Owner, Target, credential_id};
