@@ -5,33 +5,44 @@
 //! them in the same words: see [`RuleSpec`]. What the model wrote is never looked into.
 
 mod answer;
+mod compile;
+mod content;
+mod document;
+mod facts;
+mod mend;
 mod rule;
 mod status;
+mod success;
+mod tables;
 mod transcript;
 
 use std::sync::LazyLock;
 use std::time::SystemTime;
 
-use fuseline_core::Kind;
+use fuseline_core::{Kind, Scope};
 
 pub use self::answer::{Answer, Body, Ending};
+use self::document::Document;
+use self::facts::Facts;
 pub use self::rule::{
     BodyForm, CodeSpec, HintUse, RuleProblem, RuleSpec, ScopeSpec, StatusSpec, Then, When,
 };
 pub(crate) use self::status::{Phase, classify_fault};
+use self::tables::Tables;
 pub use self::transcript::{Event, Transcript};
-use crate::evidence::Evidence;
-use crate::head::Head;
-use crate::hints::{HintInput, wait_hint};
+use crate::evidence::{Citation, Evidence};
+use crate::head::{Head, Headers};
 use crate::request::{Operation, Shape};
 use crate::verdict::Verdict;
 
 const NOT_MODIFIED: u16 = 304;
+/// The headers of an error inside a success answer: those that came belong to the success.
+const NO_HEADERS: &[(&str, &str)] = &[];
 
 /// The rules, compiled: one for all threads.
 ///
 /// ```
-/// use std::time::{Duration, SystemTime};
+/// use std::time::SystemTime;
 /// use fuseline_core::Kind;
 /// use fuseline_llm::{Answer, Body, Classifier, Ending, Head, Operation};
 ///
@@ -45,25 +56,36 @@ const NOT_MODIFIED: u16 = 304;
 ///     ending: Ending::Complete,
 /// };
 /// let verdict = Classifier::builtin().classify(&answer, SystemTime::UNIX_EPOCH);
-/// assert!(verdict.kind.is_some() && verdict.evidence.status() == Some(429));
+/// assert_eq!(verdict.kind, Some(Kind::QuotaExhausted));
+/// assert!(!verdict.retryable);
+/// assert_eq!(
+///     verdict.evidence.to_string(),
+///     "rule common/spent-quota: type insufficient_quota, status 429"
+/// );
 /// ```
 #[derive(Debug)]
-pub struct Classifier {}
+pub struct Classifier {
+    /// None only if a shipped table could not be read, which the tests rule out: then the status decides.
+    tables: Option<Tables>,
+}
 
 impl Classifier {
     /// The rules that ship with the crate.
     pub fn builtin() -> &'static Self {
-        static BUILTIN: LazyLock<Classifier> = LazyLock::new(|| Classifier {});
+        static BUILTIN: LazyLock<Classifier> = LazyLock::new(|| Classifier {
+            tables: Tables::new(&[]).ok(),
+        });
         &BUILTIN
     }
 
-    /// The rules that ship with the crate, and before them `extra`: those come first at their providers.
+    /// The rules that ship with the crate, and before them `extra`, each at the providers that it names.
     ///
     /// # Errors
-    /// Every mistake in `extra`, each with the key and the remedy.
+    /// Every mistake in `extra`, each with the rule, the key, the value and the remedy.
     pub fn with_rules(extra: Vec<RuleSpec>) -> Result<Self, Vec<RuleProblem>> {
-        let _ = extra;
-        Ok(Self {})
+        Tables::new(&extra).map(|tables| Self {
+            tables: Some(tables),
+        })
     }
 
     /// The verdict on an exchange; `wall` is what time it is, for hints that are dates. Looks at no more than the
@@ -72,50 +94,117 @@ impl Classifier {
         let Some(head) = &answer.head else {
             return match answer.ending {
                 Ending::Broken(fault) => classify_fault(fault, Phase::BeforeHead),
-                Ending::Left | Ending::Complete => left(),
+                Ending::Left | Ending::Complete => left(Scope::Provider),
             };
         };
-        if let Some(verdict) = self.classify_head(answer.provider, head, wall) {
-            return verdict;
+        if head.is_success() {
+            return self.success(answer, head, wall);
         }
-        let shape = match answer.body {
-            Body::Stream(_) => Shape::Stream,
-            Body::Unread | Body::Whole(_) | Body::Cut(_) => Shape::Plain,
+        if head.status() == NOT_MODIFIED {
+            return Verdict::success();
+        }
+        let document = match answer.body {
+            Body::Whole(body) | Body::Cut(body) => Some(Document::read(body)),
+            Body::Stream(transcript) => transcript
+                .error()
+                .map(|error| Document::read(error.data.as_bytes())),
+            Body::Unread => None,
         };
-        match (answer.ending, answer.body) {
-            (Ending::Left, _) => left(),
-            (Ending::Broken(fault), _) => classify_fault(fault, Phase::Body(shape)),
-            (Ending::Complete, Body::Whole(body)) => {
-                classify_end(answer.operation, body.len() as u64)
-            }
-            (Ending::Complete, _) => Verdict::success(),
-        }
+        self.failure(answer.provider, head, document.as_ref(), wall)
     }
 
     /// The verdict on a head that is no success, by status and headers; none for 2xx, whose body decides, and for 304,
     /// which answers what the caller asked.
     pub fn classify_head(
         &self,
-        _provider: &str,
+        provider: &str,
         head: &Head<'_>,
         wall: SystemTime,
     ) -> Option<Verdict> {
-        let status = head.status();
-        if head.is_success() || status == NOT_MODIFIED {
-            return None;
-        }
-        let mut verdict = status::by_status(status);
-        if verdict.retryable || verdict.kind == Some(Kind::QuotaExhausted) {
-            let seen = HintInput {
-                provider: "",
-                headers: head.headers(),
-                body: None,
-                sentence: None,
-            };
-            verdict.retry_after = wait_hint(&seen, wall).map(|hint| hint.wait);
-        }
-        Some(verdict)
+        let is_failure = !head.is_success() && head.status() != NOT_MODIFIED;
+        is_failure.then(|| self.failure(provider, head, None, wall))
     }
+
+    fn failure(
+        &self,
+        provider: &str,
+        head: &Head<'_>,
+        document: Option<&Document<'_>>,
+        wall: SystemTime,
+    ) -> Verdict {
+        let status = head.status();
+        let facts = Facts::new(provider, wall, Some(status), head.headers(), document);
+        let verdict = self
+            .by_rules(&facts)
+            .unwrap_or_else(|| with_hint(status::by_status(status), &facts, None));
+        match should_retry(head.headers()) {
+            Some(retryable) => Verdict {
+                retryable,
+                ..verdict
+            },
+            None => verdict,
+        }
+    }
+
+    /// An error inside a success answer.
+    fn in_band(
+        &self,
+        provider: &str,
+        exception: &str,
+        document: &Document<'_>,
+        wall: SystemTime,
+    ) -> Verdict {
+        let mut facts = Facts::new(provider, wall, None, &NO_HEADERS, Some(document));
+        facts.status = facts.own_status();
+        facts.exception = exception;
+        self.by_rules(&facts).unwrap_or_else(|| {
+            let kind = facts.status.map_or(Kind::ServerError, status::kind_of);
+            let verdict = Verdict::failure(kind, Evidence::ErrorInAnswer(facts.status));
+            with_hint(verdict, &facts, None)
+        })
+    }
+
+    /// What the first rule says that the facts answer to.
+    fn by_rules(&self, facts: &Facts<'_>) -> Option<Verdict> {
+        let (rule, saw) = self.tables.as_ref()?.find(facts)?;
+        let then = &rule.then;
+        let evidence = Evidence::Rule(Citation {
+            rule: rule.name.clone(),
+            saw: saw.into(),
+            status: facts.status.filter(|status| *status >= 300),
+        });
+        let usual = Verdict::failure(then.kind, evidence);
+        let verdict = Verdict {
+            scope: then.scope.map_or(usual.scope, Scope::from),
+            provider_fault: then.provider_fault.unwrap_or(usual.provider_fault),
+            retryable: then.retryable.unwrap_or(usual.retryable),
+            ..usual
+        };
+        Some(with_hint(verdict, facts, then.hint))
+    }
+}
+
+/// The hint, where waiting may help: a request that no wait will mend is not told to wait.
+fn with_hint(verdict: Verdict, facts: &Facts<'_>, hint: Option<HintUse>) -> Verdict {
+    let helps = verdict.retryable || verdict.kind == Some(Kind::QuotaExhausted);
+    let hint = match hint {
+        Some(HintUse::Ignore) => None,
+        Some(HintUse::Read) | None => helps.then(|| facts.hint()).flatten(),
+    };
+    Verdict {
+        retry_after: hint.map(|hint| hint.wait),
+        hint_source: hint.map(|hint| hint.source),
+        ..verdict
+    }
+}
+
+/// What the server itself says about a retry; it overrides that and nothing else.
+fn should_retry(headers: &dyn Headers) -> Option<bool> {
+    let mut says = None;
+    headers.visit("x-should-retry", &mut |value| {
+        says = value.trim().to_ascii_lowercase().parse().ok();
+    });
+    says
 }
 
 /// [`Classifier::classify_head`] by the built-in rules, whoever the provider is.
@@ -123,7 +212,7 @@ pub fn classify_head(head: &Head<'_>, wall: SystemTime) -> Option<Verdict> {
     Classifier::builtin().classify_head("", head, wall)
 }
 
-/// The verdict on a body that came to its end under a success status.
+/// The verdict on a body that came to its end under a success status, of which only the length is known.
 pub(crate) fn classify_end(operation: Operation, body_bytes: u64) -> Verdict {
     match (operation, body_bytes) {
         (Operation::Create, 0) => Verdict::failure(Kind::EmptyResponse, Evidence::EmptyBody),
@@ -131,8 +220,11 @@ pub(crate) fn classify_end(operation: Operation, body_bytes: u64) -> Verdict {
     }
 }
 
-fn left() -> Verdict {
-    Verdict::failure(Kind::Cancelled, Evidence::CallerLeft)
+fn left(scope: Scope) -> Verdict {
+    Verdict {
+        scope,
+        ..Verdict::failure(Kind::Cancelled, Evidence::CallerLeft)
+    }
 }
 
 #[cfg(test)]

@@ -71,8 +71,8 @@ pub enum Evidence {
     EmptyBody,
     /// A success status over a body in which there is nothing to use: blank, no answer, or an answer without content.
     NoContent,
-    /// An error inside a success answer, which no rule knows better.
-    ErrorInAnswer,
+    /// An error inside a success answer, which no rule knows better, with the status that it names.
+    ErrorInAnswer(Option<u16>),
     /// A stream that ended without its end marker.
     NoEnd,
     /// The caller left.
@@ -104,11 +104,12 @@ impl Citation {
 }
 
 impl Evidence {
-    /// The HTTP status of the answer, where one came and speaks of the failure.
+    /// The HTTP status of the failure: the answer's, or the one that an error inside a success answer names.
     pub const fn status(&self) -> Option<u16> {
         match self {
             Self::Status(status) | Self::Redirect(status) => Some(*status),
             Self::Rule(citation) => citation.status,
+            Self::ErrorInAnswer(status) => *status,
             _ => None,
         }
     }
@@ -122,7 +123,10 @@ impl fmt::Display for Evidence {
             Self::Redirect(status) => write!(f, "redirect {status}"),
             Self::EmptyBody => f.write_str("empty body"),
             Self::NoContent => f.write_str("no usable content"),
-            Self::ErrorInAnswer => f.write_str("error in a success answer"),
+            Self::ErrorInAnswer(None) => f.write_str("error in a success answer"),
+            Self::ErrorInAnswer(Some(status)) => {
+                write!(f, "error in a success answer, status {status}")
+            }
             Self::NoEnd => f.write_str("no end marker"),
             Self::CallerLeft => f.write_str("the caller left"),
             Self::Fault(fault) => f.write_str(fault.as_str()),
@@ -133,10 +137,12 @@ impl fmt::Display for Evidence {
 
 impl fmt::Display for Citation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "rule {}: {}", self.rule, self.saw)?;
-        match self.status {
-            Some(status) => write!(f, ", status {status}"),
-            None => Ok(()),
+        write!(f, "rule {}", self.rule)?;
+        let status = self.status.map(|status| format!("status {status}"));
+        let saw = Some(&*self.saw).filter(|saw| !saw.is_empty());
+        for (part, before) in saw.into_iter().chain(status.as_deref()).zip([": ", ", "]) {
+            write!(f, "{before}{part}")?;
         }
+        Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use fuseline_core::{Failure, Kind, Outcome, Scope};
 
 use crate::evidence::{Evidence, Fault};
+use crate::hints::HintSource;
 
 /// How an attempt went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +21,8 @@ pub struct Verdict {
     pub retryable: bool,
     /// The provider's wait hint, as sent.
     pub retry_after: Option<Duration>,
+    /// Where that hint stood.
+    pub hint_source: Option<HintSource>,
     /// On what this rests.
     pub evidence: Evidence,
 }
@@ -33,6 +36,7 @@ impl Verdict {
             provider_fault: false,
             retryable: false,
             retry_after: None,
+            hint_source: None,
             evidence: Evidence::Complete,
         }
     }
@@ -45,6 +49,7 @@ impl Verdict {
             provider_fault: speaks_against_provider(kind),
             retryable: speaks_against_provider(kind) || kind == Kind::RateLimit,
             retry_after: None,
+            hint_source: None,
             evidence,
         }
     }

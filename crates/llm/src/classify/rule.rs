@@ -54,8 +54,8 @@ pub struct When {
     pub body: Option<BodyForm>,
     /// Why the model stopped, in the provider's word.
     pub finish: Vec<String>,
-    /// A wait hint longer than so many seconds.
-    pub wait_over_seconds: Option<u64>,
+    /// A wait hint longer than this: `"5m"`, `"300s"`.
+    pub wait_over: Option<String>,
 }
 
 /// A status, several, or none at all.
