@@ -48,18 +48,20 @@ struct Object<'a> {
     object: Raw<'a>,
     r#type: Raw<'a>,
     // Answers.
-    choices: Option<Raw<'a>>,
-    candidates: Option<Raw<'a>>,
+    #[serde(borrow, deserialize_with = "even_null")]
+    choices: Raw<'a>,
+    #[serde(borrow, deserialize_with = "even_null")]
+    candidates: Raw<'a>,
     #[serde(rename = "promptFeedback")]
     prompt_feedback: Raw<'a>,
-    content: Option<Raw<'a>>,
+    content: Raw<'a>,
     message: Raw<'a>,
-    output: Option<Raw<'a>>,
-    text: Option<Raw<'a>>,
+    output: Raw<'a>,
+    text: Raw<'a>,
     response: Raw<'a>,
-    data: Option<Raw<'a>>,
-    embedding: Option<Raw<'a>>,
-    embeddings: Option<Raw<'a>>,
+    data: Raw<'a>,
+    embedding: Raw<'a>,
+    embeddings: Raw<'a>,
     generated_text: Raw<'a>,
     tool_calls: Raw<'a>,
     // Pieces of answers.
@@ -80,8 +82,10 @@ struct Object<'a> {
 
 /// What an object says, or all objects of an array together; none where the text is no JSON.
 pub(super) fn read(text: &str) -> Option<Reading<'_>> {
-    if let Ok(object) = serde_json::from_str::<Object<'_>>(text) {
-        return Some(object.reading());
+    if text.starts_with('{') {
+        return serde_json::from_str::<Object<'_>>(text)
+            .ok()
+            .map(Object::reading);
     }
     let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
     let mut whole = Reading {
@@ -89,7 +93,7 @@ pub(super) fn read(text: &str) -> Option<Reading<'_>> {
         ..Reading::default()
     };
     for element in elements {
-        let Ok(object) = serde_json::from_str::<Object<'_>>(element.get()) else {
+        let Some(object) = parts::object::<Object<'_>>(element) else {
             // A list of something else than objects: numbers of an embedding, texts.
             whole.has_content = true;
             continue;
@@ -122,8 +126,7 @@ impl<'a> Object<'a> {
         let says = |raw: Raw<'_>, word: &str| text(raw).is_some_and(|text| text == word);
         let is_false = |raw: Raw<'_>| raw.is_some_and(|raw| raw.get() == "false");
         let failed = self.base_resp.is_some_and(|raw| {
-            serde_json::from_str::<parts::BaseResp>(raw.get())
-                .is_ok_and(|answer| answer.status_code != 0)
+            parts::object::<parts::BaseResp>(raw).is_some_and(|answer| answer.status_code != 0)
         });
         any_filled([self.error, self.error_type, self.error_message, self.fault])
             || kind == "error"
@@ -137,9 +140,8 @@ impl<'a> Object<'a> {
 
     /// OpenAI's chat completions and completions, and everybody's who is compatible.
     fn read_choices(&self, reading: &mut Reading<'a>) {
-        let Some(choices) = self.choices else { return };
-        reading.is_answer = true;
-        for choice in list::<Choice<'a>>(choices) {
+        reading.is_answer |= self.choices.is_some();
+        for choice in list::<Choice<'a>>(self.choices) {
             reading.has_content |= choice.has_content();
             reading.finish = text(choice.finish_reason)
                 .filter(|reason| !reason.is_empty())
@@ -151,14 +153,14 @@ impl<'a> Object<'a> {
     fn read_candidates(&self, reading: &mut Reading<'a>) {
         if let Some(candidates) = self.candidates {
             reading.is_answer = true;
-            for candidate in list::<Candidate<'a>>(candidates) {
+            for candidate in list::<Candidate<'a>>(Some(candidates)) {
                 reading.has_content |= candidate.has_content();
                 reading.finish = text(candidate.finish_reason).or(reading.finish.take());
             }
         }
         let blocked = self
             .prompt_feedback
-            .and_then(|raw| serde_json::from_str::<parts::Feedback<'a>>(raw.get()).ok());
+            .and_then(|raw| parts::object::<parts::Feedback<'a>>(raw));
         if blocked.is_some_and(|feedback| feedback.block_reason.is_some()) {
             reading.is_answer = true;
             reading.finish = Some(Cow::Borrowed(PROMPT_BLOCKED));
@@ -185,10 +187,9 @@ impl<'a> Object<'a> {
         }
         if let Some(output) = self.output {
             reading.is_answer = true;
-            reading.has_content |= parts::output_has_content(output);
+            reading.has_content |= parts::output_has_content(Some(output));
             let incomplete = self.incomplete_details;
-            let incomplete = incomplete
-                .and_then(|raw| serde_json::from_str::<parts::Incomplete<'a>>(raw.get()).ok());
+            let incomplete = incomplete.and_then(|raw| parts::object::<parts::Incomplete<'a>>(raw));
             let reason = incomplete.and_then(|details| text(details.reason));
             let is_over = text(self.status).is_some_and(|status| status == "completed");
             reading.finish = reason
@@ -202,11 +203,12 @@ impl<'a> Object<'a> {
         let lists = [self.content, self.data, self.embedding, self.embeddings];
         for values in lists.into_iter().flatten() {
             reading.is_answer = true;
-            reading.has_content |= list_has(values);
+            reading.has_content |= list_has(Some(values));
         }
-        if let Some(words) = self.text {
+        // Where it is no string it is a setting.
+        if text(self.text).is_some() {
             reading.is_answer = true;
-            reading.has_content |= is_filled(words);
+            reading.has_content |= is_filled(self.text);
         }
         let is_ollama = self.done.is_some();
         if let Some(message) = self.message.and_then(Message::read) {
@@ -227,7 +229,7 @@ impl<'a> Object<'a> {
     fn read_ends(&self, kind: &str, reading: &mut Reading<'a>) {
         let delta = self
             .delta
-            .and_then(|raw| serde_json::from_str::<parts::Delta<'a>>(raw.get()).ok());
+            .and_then(|raw| parts::object::<parts::Delta<'a>>(raw));
         let delta =
             delta.and_then(|delta| text(delta.stop_reason).or_else(|| text(delta.finish_reason)));
         let is_true = |raw: Raw<'_>| raw.is_some_and(|raw| raw.get() == "true");
@@ -246,5 +248,7 @@ impl<'a> Object<'a> {
     }
 }
 
-#[cfg(test)]
-mod tests;
+/// A value that is there although it is null.
+fn even_null<'de: 'a, 'a, D: serde::Deserializer<'de>>(from: D) -> Result<Raw<'a>, D::Error> {
+    <&RawValue>::deserialize(from).map(Some)
+}

@@ -127,6 +127,9 @@ impl Classifier {
                 });
             }
         }
+        if transcript.has_said_nothing() {
+            return nothing_usable();
+        }
         self.stream(answer, &transcript, wall)
     }
 

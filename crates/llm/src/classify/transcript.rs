@@ -111,6 +111,11 @@ impl Transcript {
         self.error.is_none() && (self.finish.is_some() || (self.is_end && self.has_content))
     }
 
+    /// No event that could be read said anything.
+    pub(super) const fn has_said_nothing(&self) -> bool {
+        !self.has_content && self.finish.is_none() && self.error.is_none()
+    }
+
     pub(super) const fn has_data(&self) -> bool {
         self.has_data
     }

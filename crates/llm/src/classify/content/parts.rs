@@ -114,9 +114,7 @@ impl Choice<'_> {
 
 impl Candidate<'_> {
     pub(super) fn has_content(&self) -> bool {
-        let content = self
-            .content
-            .and_then(|raw| serde_json::from_str::<Parts<'_>>(raw.get()).ok());
+        let content = self.content.and_then(|raw| object::<Parts<'_>>(raw));
         content.is_some_and(|content| list_has(content.parts))
     }
 }
@@ -124,7 +122,7 @@ impl Candidate<'_> {
 impl<'a> Message<'a> {
     /// None where it is no object.
     pub(super) fn read(raw: &'a RawValue) -> Option<Self> {
-        serde_json::from_str(raw.get()).ok()
+        object(raw)
     }
 
     pub(super) fn has_content(&self) -> bool {
@@ -146,7 +144,7 @@ impl<'a> Message<'a> {
 
 /// A delta, or the beginning of a block. One that names a tool is content before it has arguments.
 pub(super) fn piece_has_content(raw: &RawValue) -> bool {
-    let Ok(piece) = serde_json::from_str::<Piece<'_>>(raw.get()) else {
+    let Some(piece) = object::<Piece<'_>>(raw) else {
         return false;
     };
     let said = [
@@ -167,14 +165,12 @@ pub(super) fn piece_has_content(raw: &RawValue) -> bool {
 /// OpenAI's list of items, or Bedrock's one message.
 pub(super) fn output_has_content(output: Raw<'_>) -> bool {
     let Some(raw) = output else { return false };
-    if let Ok(one) = serde_json::from_str::<Parts<'_>>(raw.get()) {
-        let message = one
-            .message
-            .and_then(|raw| serde_json::from_str::<Parts<'_>>(raw.get()).ok());
+    if let Some(one) = object::<Parts<'_>>(raw) {
+        let message = one.message.and_then(|raw| object::<Parts<'_>>(raw));
         return message.is_some_and(|message| list_has(message.content)) || list_has(one.content);
     }
     list::<&RawValue>(output).into_iter().any(|item| {
-        let part = serde_json::from_str::<Part<'_>>(item.get()).unwrap_or_default();
+        let part = object::<Part<'_>>(item).unwrap_or_default();
         match text(part.r#type).as_deref() {
             // Thoughts alone are no answer.
             Some("reasoning") => false,
@@ -200,7 +196,7 @@ fn part_has(raw: &RawValue) -> bool {
     if !raw.get().starts_with('{') {
         return is_filled(Some(raw));
     }
-    let Ok(part) = serde_json::from_str::<Part<'_>>(raw.get()) else {
+    let Some(part) = object::<Part<'_>>(raw) else {
         return true;
     };
     let words = [part.text, part.thinking, part.refusal];
@@ -210,6 +206,16 @@ fn part_has(raw: &RawValue) -> bool {
         any_filled(words)
     } else {
         raw.get() != "{}"
+    }
+}
+
+/// None where it is no object: an array would be taken for a list of the fields.
+pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    let text = raw.get();
+    if text.starts_with('{') {
+        serde_json::from_str(text).ok()
+    } else {
+        None
     }
 }
 
