@@ -145,7 +145,7 @@ impl<'a> Object<'a> {
             reading.has_content |= choice.has_content();
             reading.finish = text(choice.finish_reason)
                 .filter(|reason| !reason.is_empty())
-                .or(reading.finish.take());
+                .or_else(|| reading.finish.take());
         }
     }
 
@@ -155,12 +155,12 @@ impl<'a> Object<'a> {
             reading.is_answer = true;
             for candidate in list::<Candidate<'a>>(Some(candidates)) {
                 reading.has_content |= candidate.has_content();
-                reading.finish = text(candidate.finish_reason).or(reading.finish.take());
+                reading.finish = text(candidate.finish_reason).or_else(|| reading.finish.take());
             }
         }
         let blocked = self
             .prompt_feedback
-            .and_then(|raw| parts::object::<parts::Feedback<'a>>(raw));
+            .and_then(parts::object::<parts::Feedback<'a>>);
         if blocked.is_some_and(|feedback| feedback.block_reason.is_some()) {
             reading.is_answer = true;
             reading.finish = Some(Cow::Borrowed(PROMPT_BLOCKED));
@@ -189,12 +189,12 @@ impl<'a> Object<'a> {
             reading.is_answer = true;
             reading.has_content |= parts::output_has_content(Some(output));
             let incomplete = self.incomplete_details;
-            let incomplete = incomplete.and_then(|raw| parts::object::<parts::Incomplete<'a>>(raw));
+            let incomplete = incomplete.and_then(parts::object::<parts::Incomplete<'a>>);
             let reason = incomplete.and_then(|details| text(details.reason));
             let is_over = text(self.status).is_some_and(|status| status == "completed");
             reading.finish = reason
-                .or(is_over.then_some(Cow::Borrowed("stop")))
-                .or(reading.finish.take());
+                .or_else(|| is_over.then_some(Cow::Borrowed("stop")))
+                .or_else(|| reading.finish.take());
         }
     }
 
@@ -227,9 +227,7 @@ impl<'a> Object<'a> {
     }
 
     fn read_ends(&self, kind: &str, reading: &mut Reading<'a>) {
-        let delta = self
-            .delta
-            .and_then(|raw| parts::object::<parts::Delta<'a>>(raw));
+        let delta = self.delta.and_then(parts::object::<parts::Delta<'a>>);
         let delta =
             delta.and_then(|delta| text(delta.stop_reason).or_else(|| text(delta.finish_reason)));
         let is_true = |raw: Raw<'_>| raw.is_some_and(|raw| raw.get() == "true");
@@ -239,7 +237,7 @@ impl<'a> Object<'a> {
             .or_else(|| text(self.done_reason))
             .or(delta)
             .filter(|reason| !reason.is_empty());
-        reading.finish = reason.or(reading.finish.take());
+        reading.finish = reason.or_else(|| reading.finish.take());
         reading.is_end |= matches!(kind, "message_stop" | "message-end")
             || is_true(self.done)
             || is_true(self.is_finished)

@@ -133,8 +133,11 @@ impl Transcript {
     }
 }
 
+/// The longest beginning of at most so many bytes.
 fn beginning(text: &str, most: usize) -> &str {
-    text.get(..text.floor_char_boundary(most)).unwrap_or(text)
+    let most = most.min(text.len());
+    let mut ends = (0..=most).rev();
+    ends.find_map(|end| text.get(..end)).unwrap_or_default()
 }
 
 // What the model wrote and errors that may show secrets stay out.

@@ -1,6 +1,7 @@
 //! A recorded shape, how it is put to the classifier, and whether the verdict is right.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use fuseline_llm::{
@@ -44,7 +45,12 @@ fn one() -> u64 {
     1
 }
 
-pub(crate) fn all() -> Vec<Case> {
+pub(crate) fn all() -> &'static [Case] {
+    static CASES: LazyLock<Vec<Case>> = LazyLock::new(read);
+    &CASES
+}
+
+fn read() -> Vec<Case> {
     let text = include_str!("../../../../conformance/errors.jsonl");
     text.lines()
         .map(|line| serde_json::from_str(line).unwrap())
@@ -203,7 +209,7 @@ fn aws_event(frame: &str) -> (String, String) {
     let headers = &frame["headers"];
     let name = headers[":exception-type"]
         .as_str()
-        .or(headers[":event-type"].as_str())
+        .or_else(|| headers[":event-type"].as_str())
         .unwrap();
     (
         name.to_owned(),

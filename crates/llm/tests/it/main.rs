@@ -1,4 +1,5 @@
 //! What the crate makes of real answers: recorded shapes, their variants, field reports.
+#![cfg(test)]
 
 mod case;
 mod described;

@@ -38,7 +38,7 @@ fn variants_of_every_shape_are_judged_right() {
     for case in case::all() {
         for (kind, mutation) in KINDS {
             for _ in 0..ROUNDS {
-                let Some(variant) = mutation(&case, &mut random) else {
+                let Some(variant) = mutation(case, &mut random) else {
                     continue;
                 };
                 let verdict = variant.verdict();

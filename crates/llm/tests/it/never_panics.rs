@@ -96,7 +96,7 @@ proptest! {
     #[test]
     fn no_damage_to_a_recorded_shape_panics(at in any::<prop::sample::Index>(), cut in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let cases = case::all();
-        let mut case = at.get(&cases).clone();
+        let mut case = at.get(cases).clone();
         let mut bytes = case.body.clone().into_bytes();
         if !bytes.is_empty() {
             let place = cut.index(bytes.len());

@@ -9,7 +9,7 @@ fn every_recorded_shape_is_judged_right() {
     let mut scores: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut wrong = Vec::new();
     let cases = case::all();
-    for case in &cases {
+    for case in cases {
         let verdict = case.verdict();
         let mistakes = case.mistakes(&verdict);
         let score = scores.entry(case.provider.clone()).or_default();

@@ -114,7 +114,7 @@ impl Choice<'_> {
 
 impl Candidate<'_> {
     pub(super) fn has_content(&self) -> bool {
-        let content = self.content.and_then(|raw| object::<Parts<'_>>(raw));
+        let content = self.content.and_then(object::<Parts<'_>>);
         content.is_some_and(|content| list_has(content.parts))
     }
 }
@@ -166,7 +166,7 @@ pub(super) fn piece_has_content(raw: &RawValue) -> bool {
 pub(super) fn output_has_content(output: Raw<'_>) -> bool {
     let Some(raw) = output else { return false };
     if let Some(one) = object::<Parts<'_>>(raw) {
-        let message = one.message.and_then(|raw| object::<Parts<'_>>(raw));
+        let message = one.message.and_then(object::<Parts<'_>>);
         return message.is_some_and(|message| list_has(message.content)) || list_has(one.content);
     }
     list::<&RawValue>(output).into_iter().any(|item| {
