@@ -34,6 +34,7 @@ const LAYERS: &[Layer] = &[
         name: "fuseline-llm",
         ours: &["fuseline-core"],
         outside: Outside::Only(&[
+            "aho-corasick",
             "bytes",
             "crc32fast",
             "hmac",
@@ -44,6 +45,7 @@ const LAYERS: &[Layer] = &[
             "serde",
             "serde_json",
             "sha2",
+            "toml",
         ]),
         rule: "the LLM layer knows the core and formats, no runtime, socket or logger",
     },

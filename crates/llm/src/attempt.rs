@@ -136,7 +136,7 @@ impl Attempt {
             self.terms.shape == Shape::Stream && now.since(first) >= self.terms.probe_proof;
         if self.role == Role::Probe && proven && self.exchange.verdict.is_none() {
             self.record(
-                Verdict::success(),
+                &Verdict::success(),
                 first.since(self.exchange.began),
                 Duration::ZERO,
                 now,
@@ -149,7 +149,7 @@ impl Attempt {
         let verdict = classify_end(self.terms.operation, self.exchange.body_bytes);
         let verdict = self.conclude(verdict, now);
         if verdict.is_success() {
-            self.record(verdict, self.exchange.took, Duration::ZERO, now);
+            self.record(&verdict, self.exchange.took, Duration::ZERO, now);
         }
         verdict
     }
@@ -163,13 +163,13 @@ impl Attempt {
     /// Records the verdict, unless `next` repeats the attempt under the same permit. `patience` is how long the call
     /// could still wait for a target, [`Plan::patience`](crate::Plan::patience).
     pub fn settle(&mut self, next: Step, patience: Duration, now: Tick) {
-        let Some(verdict) = self.exchange.verdict else {
+        let Some(verdict) = self.exchange.verdict.clone() else {
             return;
         };
         let repeats = matches!(next, Step::RetryAfter { .. });
         let replaced = matches!(verdict.evidence, Evidence::Fault(fault) if fault.is_replaceable());
         if !repeats || (self.terms.count == Count::Attempt && !replaced) {
-            self.record(verdict, self.exchange.took, patience, now);
+            self.record(&verdict, self.exchange.took, patience, now);
         }
     }
 
@@ -208,8 +208,8 @@ impl Attempt {
     }
 
     /// The verdict of the exchange, once there is one.
-    pub fn verdict(&self) -> Option<Verdict> {
-        self.exchange.verdict
+    pub fn verdict(&self) -> Option<&Verdict> {
+        self.exchange.verdict.as_ref()
     }
 
     fn sign_of_life(&self, now: Tick) {
@@ -227,10 +227,10 @@ impl Attempt {
             };
             exchange.took = content.since(exchange.began);
         }
-        *exchange.verdict.get_or_insert(verdict)
+        exchange.verdict.get_or_insert(verdict).clone()
     }
 
-    fn record(&mut self, verdict: Verdict, took: Duration, patience: Duration, now: Tick) {
+    fn record(&mut self, verdict: &Verdict, took: Duration, patience: Duration, now: Tick) {
         let Some(permit) = self.permit.take() else {
             return;
         };

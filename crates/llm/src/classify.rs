@@ -1,89 +1,218 @@
-//! From what came back to a verdict, by the HTTP status and by how connections end.
+//! From what came back to a verdict.
 //!
-//! The rules are data: one table of statuses, one of faults. Bodies are not read.
+//! The evidence, strongest first: what happened on the wire, the rules of the tables (vendor codes, types, wording
+//! where wording is evidence), the status. The tables are data, one a provider (`rules/`), and configuration adds to
+//! them in the same words: see [`RuleSpec`]. What the model wrote is never looked into.
 
+mod answer;
+mod compile;
+mod content;
+mod document;
+mod facts;
+mod mend;
+mod rule;
+mod status;
+mod success;
+mod tables;
+mod transcript;
+
+use std::sync::LazyLock;
 use std::time::SystemTime;
 
 use fuseline_core::{Kind, Scope};
 
-use crate::evidence::{Evidence, Fault};
-use crate::head::Head;
-use crate::hints::{HintInput, wait_hint};
+pub use self::answer::{Answer, Body, Ending};
+use self::document::Document;
+use self::facts::Facts;
+pub use self::rule::{
+    BodyForm, CodeSpec, HintUse, RuleProblem, RuleSpec, ScopeSpec, StatusSpec, Then, When,
+};
+pub(crate) use self::status::{Phase, classify_fault};
+use self::tables::Tables;
+pub use self::transcript::{Event, Transcript};
+use crate::evidence::{Citation, Evidence};
+use crate::head::{Head, Headers};
 use crate::request::{Operation, Shape};
 use crate::verdict::Verdict;
 
-/// The first row that holds the status decides; what is in no row (100 to 199, 600 and more) is no HTTP answer and
-/// a server error.
-#[rustfmt::skip]
-const STATUSES: [(u16, u16, Kind); 12] = [
-    (300, 399, Kind::ServerError),    // a redirect: never followed, so the target is set up wrongly
-    (401, 401, Kind::Auth),
-    (402, 402, Kind::QuotaExhausted),
-    (403, 403, Kind::Permission),
-    (404, 404, Kind::NotFound),
-    (408, 408, Kind::Timeout),
-    (425, 425, Kind::Timeout),
-    (429, 429, Kind::RateLimit),
-    (499, 499, Kind::Cancelled),      // a proxy on the way believes that we have left
-    (400, 498, Kind::BadRequest),     // 400, 409, 413, 415, 422 and every other 4xx
-    (529, 529, Kind::Overloaded),
-    (500, 599, Kind::ServerError),    // 500, 502, 503, 504, 520 to 526 and every unknown 5xx
-];
-
 const NOT_MODIFIED: u16 = 304;
+/// The headers of an error inside a success answer: those that came belong to the success.
+const NO_HEADERS: &[(&str, &str)] = &[];
 
-/// What a fault means, and what it means once a stream has begun.
-#[rustfmt::skip]
-const FAULTS: [(Fault, Kind, Kind); 9] = [
-    (Fault::Dns,            Kind::Network, Kind::Network),
-    (Fault::Refused,        Kind::Network, Kind::Network),
-    (Fault::Tls,            Kind::Network, Kind::Network),
-    (Fault::ConnectTimeout, Kind::Timeout, Kind::Timeout),
-    (Fault::Stale,          Kind::Network, Kind::Network),
-    (Fault::NotProcessed,   Kind::Network, Kind::Network),
-    (Fault::Reset,          Kind::Network, Kind::StreamTruncated),
-    (Fault::Deadline,       Kind::Timeout, Kind::Timeout),
-    (Fault::Stall,          Kind::Timeout, Kind::StreamStall),
-];
-
-/// How far an exchange has come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Phase {
-    BeforeHead,
-    Body(Shape),
+/// The rules, compiled: one for all threads.
+///
+/// ```
+/// use std::time::SystemTime;
+/// use fuseline_core::Kind;
+/// use fuseline_llm::{Answer, Body, Classifier, Ending, Head, Operation};
+///
+/// let headers = [("retry-after", "20")].as_slice();
+/// let body = br#"{"error": {"type": "insufficient_quota", "message": "..."}}"#;
+/// let answer = Answer {
+///     provider: "openai",
+///     operation: Operation::Create,
+///     head: Some(Head::new(429, &headers)),
+///     body: Body::Whole(body),
+///     ending: Ending::Complete,
+/// };
+/// let verdict = Classifier::builtin().classify(&answer, SystemTime::UNIX_EPOCH);
+/// assert_eq!(verdict.kind, Some(Kind::QuotaExhausted));
+/// assert!(!verdict.retryable);
+/// assert_eq!(
+///     verdict.evidence.to_string(),
+///     "rule common/spent-quota: type insufficient_quota, status 429"
+/// );
+/// ```
+#[derive(Debug)]
+pub struct Classifier {
+    /// None only if a shipped table could not be read, which the tests rule out: then the status decides.
+    tables: Option<Tables>,
 }
 
-/// The verdict on a head that is no success, with its wait hint; none for 2xx, whose body decides, and for 304, which
-/// answers what the caller asked. `wall` is what time it is, for hints that are dates.
-pub fn classify_head(head: &Head<'_>, wall: SystemTime) -> Option<Verdict> {
-    let status = head.status();
-    if head.is_success() || status == NOT_MODIFIED {
-        return None;
-    }
-    let kind = STATUSES
-        .iter()
-        .find(|(first, last, _)| (*first..=*last).contains(&status))
-        .map_or(Kind::ServerError, |(_, _, kind)| *kind);
-    if (300..400).contains(&status) {
-        return Some(Verdict {
-            retryable: false,
-            ..Verdict::failure(kind, Evidence::Redirect(status))
+impl Classifier {
+    /// The rules that ship with the crate.
+    pub fn builtin() -> &'static Self {
+        static BUILTIN: LazyLock<Classifier> = LazyLock::new(|| Classifier {
+            tables: Tables::new(&[]).ok(),
         });
+        &BUILTIN
     }
-    let mut verdict = Verdict::failure(kind, Evidence::Status(status));
-    if verdict.retryable || kind == Kind::QuotaExhausted {
-        let seen = HintInput {
-            provider: "",
-            headers: head.headers(),
-            body: None,
-            sentence: None,
+
+    /// The rules that ship with the crate, and before them `extra`, each at the providers that it names.
+    ///
+    /// # Errors
+    /// Every mistake in `extra`, each with the rule, the key, the value and the remedy.
+    pub fn with_rules(extra: Vec<RuleSpec>) -> Result<Self, Vec<RuleProblem>> {
+        Tables::new(&extra).map(|tables| Self {
+            tables: Some(tables),
+        })
+    }
+
+    /// The verdict on an exchange; `wall` is what time it is, for hints that are dates. Looks at no more than the
+    /// first 64 KiB of a failure's body. Never panics, whatever the bytes.
+    pub fn classify(&self, answer: &Answer<'_>, wall: SystemTime) -> Verdict {
+        let Some(head) = &answer.head else {
+            return match answer.ending {
+                Ending::Broken(fault) => classify_fault(fault, Phase::BeforeHead),
+                Ending::Left | Ending::Complete => left(Scope::Provider),
+            };
         };
-        verdict.retry_after = wait_hint(&seen, wall).map(|hint| hint.wait);
+        if head.is_success() {
+            return self.success(answer, head, wall);
+        }
+        if head.status() == NOT_MODIFIED {
+            return Verdict::success();
+        }
+        let document = match answer.body {
+            Body::Whole(body) | Body::Cut(body) => Some(Document::read(body)),
+            Body::Stream(transcript) => transcript
+                .error()
+                .map(|error| Document::read(error.data.as_bytes())),
+            Body::Unread => None,
+        };
+        self.failure(answer.provider, head, document.as_ref(), wall)
     }
-    Some(verdict)
+
+    /// The verdict on a head that is no success, by status and headers; none for 2xx, whose body decides, and for 304,
+    /// which answers what the caller asked.
+    pub fn classify_head(
+        &self,
+        provider: &str,
+        head: &Head<'_>,
+        wall: SystemTime,
+    ) -> Option<Verdict> {
+        let is_failure = !head.is_success() && head.status() != NOT_MODIFIED;
+        is_failure.then(|| self.failure(provider, head, None, wall))
+    }
+
+    fn failure(
+        &self,
+        provider: &str,
+        head: &Head<'_>,
+        document: Option<&Document<'_>>,
+        wall: SystemTime,
+    ) -> Verdict {
+        let status = head.status();
+        let facts = Facts::new(provider, wall, Some(status), head.headers(), document);
+        let verdict = self
+            .by_rules(&facts)
+            .unwrap_or_else(|| with_hint(status::by_status(status), &facts, None));
+        match should_retry(head.headers()) {
+            Some(retryable) => Verdict {
+                retryable,
+                ..verdict
+            },
+            None => verdict,
+        }
+    }
+
+    /// An error inside a success answer.
+    fn in_band(
+        &self,
+        provider: &str,
+        exception: &str,
+        document: &Document<'_>,
+        wall: SystemTime,
+    ) -> Verdict {
+        let mut facts = Facts::new(provider, wall, None, &NO_HEADERS, Some(document));
+        facts.status = facts.own_status();
+        facts.exception = exception;
+        self.by_rules(&facts).unwrap_or_else(|| {
+            let kind = facts.status.map_or(Kind::ServerError, status::kind_of);
+            let verdict = Verdict::failure(kind, Evidence::ErrorInAnswer(facts.status));
+            with_hint(verdict, &facts, None)
+        })
+    }
+
+    /// What the first rule says that the facts answer to.
+    fn by_rules(&self, facts: &Facts<'_>) -> Option<Verdict> {
+        let (rule, saw) = self.tables.as_ref()?.find(facts)?;
+        let then = &rule.then;
+        let evidence = Evidence::Rule(Citation {
+            rule: rule.name.clone(),
+            saw: saw.into(),
+            status: facts.status.filter(|status| *status >= 300),
+        });
+        let usual = Verdict::failure(then.kind, evidence);
+        let verdict = Verdict {
+            scope: then.scope.map_or(usual.scope, Scope::from),
+            provider_fault: then.provider_fault.unwrap_or(usual.provider_fault),
+            retryable: then.retryable.unwrap_or(usual.retryable),
+            ..usual
+        };
+        Some(with_hint(verdict, facts, then.hint))
+    }
 }
 
-/// The verdict on a body that came to its end under a success status.
+/// The hint, where waiting may help: a request that no wait will mend is not told to wait.
+fn with_hint(verdict: Verdict, facts: &Facts<'_>, hint: Option<HintUse>) -> Verdict {
+    let helps = verdict.retryable || verdict.kind == Some(Kind::QuotaExhausted);
+    let hint = match hint {
+        Some(HintUse::Ignore) => None,
+        Some(HintUse::Read) | None => helps.then(|| facts.hint()).flatten(),
+    };
+    Verdict {
+        retry_after: hint.map(|hint| hint.wait),
+        hint_source: hint.map(|hint| hint.source),
+        ..verdict
+    }
+}
+
+/// What the server itself says about a retry; it overrides that and nothing else.
+fn should_retry(headers: &dyn Headers) -> Option<bool> {
+    let mut says = None;
+    headers.visit("x-should-retry", &mut |value| {
+        says = value.trim().to_ascii_lowercase().parse().ok();
+    });
+    says
+}
+
+/// [`Classifier::classify_head`] by the built-in rules, whoever the provider is.
+pub fn classify_head(head: &Head<'_>, wall: SystemTime) -> Option<Verdict> {
+    Classifier::builtin().classify_head("", head, wall)
+}
+
+/// The verdict on a body that came to its end under a success status, of which only the length is known.
 pub(crate) fn classify_end(operation: Operation, body_bytes: u64) -> Verdict {
     match (operation, body_bytes) {
         (Operation::Create, 0) => Verdict::failure(Kind::EmptyResponse, Evidence::EmptyBody),
@@ -91,27 +220,10 @@ pub(crate) fn classify_end(operation: Operation, body_bytes: u64) -> Verdict {
     }
 }
 
-/// The verdict on an exchange that ended by a fault.
-pub(crate) fn classify_fault(fault: Fault, phase: Phase) -> Verdict {
-    // Whoever has answered had begun.
-    let fault = if phase != Phase::BeforeHead && fault.is_replaceable() {
-        Fault::Reset
-    } else {
-        fault
-    };
-    let row = FAULTS.iter().find(|(name, ..)| *name == fault);
-    let kind = row.map_or(Kind::Network, |(_, usually, in_stream)| match phase {
-        Phase::Body(Shape::Stream) => *in_stream,
-        Phase::BeforeHead | Phase::Body(Shape::Plain) => *usually,
-    });
-    let verdict = Verdict::failure(kind, Evidence::Fault(fault));
-    if fault == Fault::ConnectTimeout {
-        Verdict {
-            scope: Scope::Provider,
-            ..verdict
-        }
-    } else {
-        verdict
+fn left(scope: Scope) -> Verdict {
+    Verdict {
+        scope,
+        ..Verdict::failure(Kind::Cancelled, Evidence::CallerLeft)
     }
 }
 

@@ -1,6 +1,7 @@
-//! What an attempt's ending was seen by: a status, or what happened on the wire.
+//! What an attempt's ending was seen by: a status, a rule of the tables, or what happened on the wire.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// What happened on the wire, where no answer, or no whole one, came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -56,8 +57,8 @@ impl Fault {
     }
 }
 
-/// On what a verdict rests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+/// On what a verdict rests. Never holds text of an answer's body: what a rule found is told in the rule's own words.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Evidence {
     /// The answer came to its end.
@@ -68,8 +69,50 @@ pub enum Evidence {
     Redirect(u16),
     /// A success status over a body of no bytes.
     EmptyBody,
+    /// A success status over a body in which there is nothing to use: blank, no answer, or an answer without content.
+    NoContent,
+    /// An error inside a success answer, which no rule knows better, with the status that it names.
+    ErrorInAnswer(Option<u16>),
+    /// A stream that ended without its end marker.
+    NoEnd,
+    /// The caller left.
+    CallerLeft,
     /// A connection's end.
     Fault(Fault),
+    /// A rule of the tables.
+    Rule(Citation),
+}
+
+/// Which rule decided, and by what.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Citation {
+    pub(crate) rule: Arc<str>,
+    pub(crate) saw: Arc<str>,
+    pub(crate) status: Option<u16>,
+}
+
+impl Citation {
+    /// The rule's full name: its table and its id, like `openai/spent-quota`.
+    pub fn rule(&self) -> &str {
+        &self.rule
+    }
+
+    /// What the rule found, in its own words: `code insufficient_quota`, `phrase "credit balance"`.
+    pub fn saw(&self) -> &str {
+        &self.saw
+    }
+}
+
+impl Evidence {
+    /// The HTTP status of the failure: the answer's, or the one that an error inside a success answer names.
+    pub const fn status(&self) -> Option<u16> {
+        match self {
+            Self::Status(status) | Self::Redirect(status) => Some(*status),
+            Self::Rule(citation) => citation.status,
+            Self::ErrorInAnswer(status) => *status,
+            _ => None,
+        }
+    }
 }
 
 impl fmt::Display for Evidence {
@@ -79,7 +122,27 @@ impl fmt::Display for Evidence {
             Self::Status(status) => write!(f, "status {status}"),
             Self::Redirect(status) => write!(f, "redirect {status}"),
             Self::EmptyBody => f.write_str("empty body"),
+            Self::NoContent => f.write_str("no usable content"),
+            Self::ErrorInAnswer(None) => f.write_str("error in a success answer"),
+            Self::ErrorInAnswer(Some(status)) => {
+                write!(f, "error in a success answer, status {status}")
+            }
+            Self::NoEnd => f.write_str("no end marker"),
+            Self::CallerLeft => f.write_str("the caller left"),
             Self::Fault(fault) => f.write_str(fault.as_str()),
+            Self::Rule(citation) => citation.fmt(f),
         }
+    }
+}
+
+impl fmt::Display for Citation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "rule {}", self.rule)?;
+        let status = self.status.map(|status| format!("status {status}"));
+        let saw = Some(&*self.saw).filter(|saw| !saw.is_empty());
+        for (part, before) in saw.into_iter().chain(status.as_deref()).zip([": ", ", "]) {
+            write!(f, "{before}{part}")?;
+        }
+        Ok(())
     }
 }

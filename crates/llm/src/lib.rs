@@ -45,7 +45,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! What counts as what is two tables in [`classify_head`]'s module; what a breaker is told is one more, in
+//! What counts as what are the tables of [`Classifier`]; what a breaker is told is one more, in
 //! [`Verdict::outcome`]; what a call does next is the last, in [`Plan`]'s.
 
 mod attempt;
@@ -61,8 +61,11 @@ mod target;
 mod verdict;
 
 pub use attempt::{Attempt, Denied, Terms};
-pub use classify::classify_head;
-pub use evidence::{Evidence, Fault};
+pub use classify::{
+    Answer, Body, BodyForm, Classifier, CodeSpec, Ending, Event, HintUse, RuleProblem, RuleSpec,
+    ScopeSpec, StatusSpec, Then, Transcript, When, classify_head,
+};
+pub use evidence::{Citation, Evidence, Fault};
 pub use head::{Head, Headers};
 pub use hints::{Hint, HintInput, HintSource, wait_hint};
 pub use mask::mask;

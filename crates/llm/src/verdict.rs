@@ -5,9 +5,10 @@ use std::time::Duration;
 use fuseline_core::{Failure, Kind, Outcome, Scope};
 
 use crate::evidence::{Evidence, Fault};
+use crate::hints::HintSource;
 
 /// How an attempt went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Verdict {
     /// What went wrong; none is a success.
@@ -20,6 +21,8 @@ pub struct Verdict {
     pub retryable: bool,
     /// The provider's wait hint, as sent.
     pub retry_after: Option<Duration>,
+    /// Where that hint stood.
+    pub hint_source: Option<HintSource>,
     /// On what this rests.
     pub evidence: Evidence,
 }
@@ -33,6 +36,7 @@ impl Verdict {
             provider_fault: false,
             retryable: false,
             retry_after: None,
+            hint_source: None,
             evidence: Evidence::Complete,
         }
     }
@@ -45,6 +49,7 @@ impl Verdict {
             provider_fault: speaks_against_provider(kind),
             retryable: speaks_against_provider(kind) || kind == Kind::RateLimit,
             retry_after: None,
+            hint_source: None,
             evidence,
         }
     }
@@ -62,7 +67,7 @@ impl Verdict {
     /// The scope that must bear the failure whatever its kind says: the key where the evidence names it, the provider
     /// where no connection to it came about.
     pub fn charged_to(&self) -> Option<Scope> {
-        match (self.scope, self.evidence) {
+        match (self.scope, &self.evidence) {
             (_, Evidence::Fault(Fault::ConnectTimeout)) => Some(Scope::Provider),
             (Scope::Key, _) => Some(Scope::Key),
             _ => None,
@@ -74,6 +79,7 @@ impl Verdict {
     /// | verdict | outcome |
     /// |---|---|
     /// | success | success |
+    /// | a kind that speaks against the provider, of which the evidence acquits it | neutral |
     /// | rate limit, hint within `patience` | neutral: the call waits, or others do; nothing is ill |
     /// | rate limit or spent quota, hint beyond it | failure that opens now, for as long as the hint says |
     /// | any other failure | failure of its kind, with the hint if there is one |
@@ -84,8 +90,11 @@ impl Verdict {
         let Some(kind) = self.kind else {
             return Outcome::success(took);
         };
+        if speaks_against_provider(kind) && !self.provider_fault {
+            return Outcome::Neutral;
+        }
         let mut failure = Failure::new(kind);
-        if let Evidence::Status(status) | Evidence::Redirect(status) = self.evidence {
+        if let Some(status) = self.evidence.status() {
             failure = failure.code(status);
         }
         let Some(wait) = self.wait() else {
@@ -106,7 +115,9 @@ impl Verdict {
 fn usual_scope(kind: Kind) -> Scope {
     match kind {
         Kind::RateLimit | Kind::QuotaExhausted | Kind::Auth | Kind::Permission => Scope::Key,
-        Kind::ServerError | Kind::Network | Kind::StreamTruncated => Scope::Provider,
+        Kind::ServerError | Kind::Network | Kind::StreamTruncated | Kind::Cancelled => {
+            Scope::Provider
+        }
         _ => Scope::Model,
     }
 }

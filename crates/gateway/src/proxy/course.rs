@@ -220,7 +220,7 @@ impl<'c> Course<'c> {
 
     fn note(&mut self, at: usize, verdict: &Verdict) {
         self.context.ended(verdict.kind);
-        self.last = Some(verdict.evidence);
+        self.last = Some(verdict.evidence.clone());
         if let (Some(kind), Some(way)) = (verdict.kind, self.ways.get(at)) {
             self.context
                 .because(format_args!("{way}: {kind} ({})", verdict.evidence));

@@ -2,7 +2,10 @@
 
 use std::time::Duration;
 
+use fuseline_core::Scope;
+
 use super::*;
+use crate::evidence::Fault;
 
 const NONE: &[(&str, &str)] = &[];
 
@@ -21,14 +24,12 @@ fn each_status_has_its_kind() {
         (Kind::QuotaExhausted, &[402]),
         (Kind::Permission, &[403]),
         (Kind::NotFound, &[404]),
-        (Kind::Timeout, &[408, 425]),
+        (Kind::Timeout, &[408, 504, 522, 524]),
         (Kind::RateLimit, &[429]),
         (Kind::Cancelled, &[499]),
         (
             Kind::ServerError,
-            &[
-                500, 501, 502, 503, 504, 520, 521, 522, 523, 524, 525, 526, 530, 599,
-            ],
+            &[425, 500, 501, 502, 503, 520, 521, 523, 525, 526, 530, 599],
         ),
         (
             Kind::ServerError,

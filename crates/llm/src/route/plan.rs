@@ -132,7 +132,7 @@ impl Plan {
         let Some(kind) = verdict.kind else {
             return Step::GiveUp(Reason::Final);
         };
-        let (again, next) = manners(kind, verdict.evidence, target.owner());
+        let (again, next) = manners(kind, &verdict.evidence, target.owner());
         if standing == Standing::Current
             && let Some(delay) = self.delay(kind, verdict, again, now)
         {

@@ -26,11 +26,11 @@ pub(super) enum Next {
 }
 
 /// The table: what a failure of this kind leads to.
-pub(super) fn manners(kind: Kind, evidence: Evidence, owner: Owner) -> (Again, Next) {
+pub(super) fn manners(kind: Kind, evidence: &Evidence, owner: Owner) -> (Again, Next) {
     match (kind, evidence) {
         (Kind::RateLimit | Kind::Overloaded | Kind::ServerError, _) => (Again::Backoff, Next::Yes),
-        // 408 and 425: somebody answered, so the end is known.
-        (Kind::Timeout, Evidence::Status(_)) => (Again::Backoff, Next::Yes),
+        // 408, 504: somebody answered, so the end is known.
+        (Kind::Timeout, _) if evidence.status().is_some() => (Again::Backoff, Next::Yes),
         (Kind::Timeout, Evidence::Fault(fault)) if fault.nothing_sent() => {
             (Again::Never, Next::Yes)
         }

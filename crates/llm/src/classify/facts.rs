@@ -1,0 +1,298 @@
+//! What rules are asked about: the facts of one failure, and whether they are what a rule wants.
+
+use std::cell::OnceCell;
+use std::time::SystemTime;
+
+use aho_corasick::AhoCorasick;
+use serde_json::Value;
+
+use super::compile::{Phrase, Test, Vocabulary, bare, range};
+use super::document::{Document, Found, sentence_of};
+use super::rule::BodyForm;
+use crate::head::Headers;
+use crate::hints::{Hint, HintInput, wait_hint};
+
+/// A failure, or an answer whose end a rule may know.
+pub(super) struct Facts<'a> {
+    pub(super) provider: &'a str,
+    pub(super) wall: SystemTime,
+    /// The HTTP status, or the one that an error inside a success answer names.
+    pub(super) status: Option<u16>,
+    pub(super) headers: &'a dyn Headers,
+    /// None where the body was not read.
+    pub(super) document: Option<&'a Document<'a>>,
+    pub(super) finish: &'a str,
+    /// The name of an exception frame of a stream.
+    pub(super) exception: &'a str,
+    found: Found<'a>,
+    hint: OnceCell<Option<Hint>>,
+}
+
+/// The words of the facts that some rule knows.
+#[derive(Debug, Default)]
+pub(super) struct Known<'f> {
+    /// Ids of names, with the key at which each stood.
+    names: Vec<(u32, &'f str)>,
+    parts: Vec<Part>,
+}
+
+/// What a rule saw, in its own words.
+#[derive(Default)]
+struct Saw(String);
+
+/// A part of a phrase, in a sentence: where it first ends and where it last begins.
+#[derive(Debug)]
+struct Part {
+    id: u32,
+    sentence: usize,
+    first_end: usize,
+    last_start: usize,
+}
+
+impl<'a> Facts<'a> {
+    pub(super) fn new(
+        provider: &'a str,
+        wall: SystemTime,
+        status: Option<u16>,
+        headers: &'a dyn Headers,
+        document: Option<&'a Document<'a>>,
+    ) -> Self {
+        let found = document.map(Document::found).unwrap_or_default();
+        Self {
+            provider,
+            wall,
+            status,
+            headers,
+            document,
+            finish: "",
+            exception: "",
+            found,
+            hint: OnceCell::new(),
+        }
+    }
+
+    /// The status that the error itself names.
+    pub(super) fn own_status(&self) -> Option<u16> {
+        self.found.status
+    }
+
+    /// The wait that the failure asks for.
+    pub(super) fn hint(&self) -> Option<Hint> {
+        *self.hint.get_or_init(|| {
+            let seen = HintInput {
+                provider: self.provider,
+                headers: self.headers,
+                body: None,
+                sentence: None,
+            };
+            let Some(document) = self.document else {
+                return wait_hint(&seen, self.wall);
+            };
+            let of_layer = |layer| HintInput {
+                body: Some(layer),
+                sentence: sentence_of(layer),
+                ..seen
+            };
+            let mut layers = document.layers().peekable();
+            if layers.peek().is_none() {
+                let sentence = self.found.sentences.first().copied();
+                return wait_hint(&HintInput { sentence, ..seen }, self.wall);
+            }
+            layers.find_map(|layer| wait_hint(&of_layer(layer), self.wall))
+        })
+    }
+
+    /// Looks all names and sentences up at once.
+    pub(super) fn known(
+        &self,
+        vocabulary: &Vocabulary,
+        longest: usize,
+        phrases: &AhoCorasick,
+    ) -> Known<'_> {
+        let mut known = Known::default();
+        let exception = exception_of(self.headers);
+        let names = self.found.names.iter().map(|(key, name)| (*key, &**name));
+        let exception = exception.as_deref().unwrap_or(self.exception);
+        let mut lower = String::new();
+        for (key, name) in names.chain([("exception", exception)]) {
+            let name = bare_name(name);
+            if name.len() > longest {
+                continue;
+            }
+            lower.clear();
+            lower.extend(name.chars().map(|letter| letter.to_ascii_lowercase()));
+            known
+                .names
+                .extend(vocabulary.name(&lower).map(|id| (id, key)));
+        }
+        for (at, sentence) in self.found.sentences.iter().enumerate() {
+            known.look(at, sentence, phrases);
+        }
+        known
+    }
+
+    /// What of a rule's test is there, in the rule's words; none if anything it asks for is missing.
+    pub(super) fn shows(&self, test: &Test, known: &Known<'_>) -> Option<String> {
+        let asks_status = !test.statuses.is_empty() || test.in_band;
+        let is_status = match self.status {
+            Some(status) => test.statuses.iter().any(|range| range.contains(&status)),
+            None => test.in_band,
+        };
+        // A good answer is judged only by rules that mean good answers.
+        let is_meant = self.status.is_none_or(|status| status >= 300) || !test.finish.is_empty();
+        if (asks_status && !is_status) || !(asks_status || is_meant) {
+            return None;
+        }
+        let mut saw = Saw::default();
+        if let Some(form) = test.body {
+            self.document.filter(|document| document.form == form)?;
+            saw.note("body", form.as_str());
+        }
+        self.shows_words(test, known, &mut saw)?;
+        for (name, value) in &test.headers {
+            self.has_header(name, value)
+                .then(|| saw.note("header", name))?;
+        }
+        for (pointer, wanted) in &test.fields {
+            let is_there = self
+                .document?
+                .has(pointer, |value| is_wanted(value, wanted));
+            is_there.then(|| saw.note("field", pointer))?;
+        }
+        if !test.finish.is_empty() {
+            let is_reason = |word: &&String| self.finish.eq_ignore_ascii_case(word);
+            saw.note("finish", test.finish.iter().find(is_reason)?);
+        }
+        if let Some(least) = test.wait_over {
+            self.hint().filter(|hint| hint.wait > least)?;
+            saw.note("wait", "over the limit");
+        }
+        Some(saw.0)
+    }
+
+    fn shows_words(&self, test: &Test, known: &Known<'_>, saw: &mut Saw) -> Option<()> {
+        if !test.codes.is_empty() {
+            let seen = |id| known.names.iter().find(|(name, _)| *name == id);
+            let (word, (_, key)) = test
+                .codes
+                .iter()
+                .find_map(|word| Some((word, seen(word.id)?)))?;
+            saw.note(key, &word.text);
+        }
+        if !test.phrases.is_empty() {
+            let phrase = test.phrases.iter().find(|phrase| known.has(phrase))?;
+            saw.note("phrase", &format!("\"{}\"", phrase.text));
+        }
+        if !test.sentences.is_empty() {
+            let is_said = |wanted: &&String| {
+                let mut sentences = self.found.sentences.iter();
+                sentences.any(|sentence| bare(sentence).eq_ignore_ascii_case(wanted))
+            };
+            let sentence = test.sentences.iter().find(is_said)?;
+            saw.note("sentence", &format!("\"{sentence}\""));
+        }
+        Some(())
+    }
+
+    fn has_header(&self, name: &str, wanted: &str) -> bool {
+        let mut has = false;
+        self.headers.visit(name, &mut |value| {
+            has |= value.to_ascii_lowercase().contains(wanted);
+        });
+        has
+    }
+}
+
+impl Saw {
+    fn note(&mut self, what: &str, text: &str) {
+        let comma = if self.0.is_empty() { "" } else { ", " };
+        self.0.extend([comma, what, " ", text]);
+    }
+}
+
+impl Known<'_> {
+    fn look(&mut self, at: usize, sentence: &str, phrases: &AhoCorasick) {
+        for found in phrases.find_overlapping_iter(sentence) {
+            if cuts_number(sentence, found.start(), found.end()) {
+                continue;
+            }
+            let id = found.pattern().as_u32();
+            match self
+                .parts
+                .iter_mut()
+                .find(|part| part.id == id && part.sentence == at)
+            {
+                Some(part) => part.last_start = found.start(),
+                None => self.parts.push(Part {
+                    id,
+                    sentence: at,
+                    first_end: found.end(),
+                    last_start: found.start(),
+                }),
+            }
+        }
+    }
+
+    fn has(&self, phrase: &Phrase) -> bool {
+        let parts = |id| self.parts.iter().filter(move |part| part.id == id);
+        parts(phrase.first).any(|first| match phrase.second {
+            None => true,
+            Some(second) => parts(second).any(|second| {
+                second.sentence == first.sentence && first.first_end <= second.last_start
+            }),
+        })
+    }
+}
+
+/// Whether a phrase found begins or ends in the middle of a number: `limit: 0` is not in `limit: 0.5`.
+fn cuts_number(text: &str, start: usize, end: usize) -> bool {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let before = start.checked_sub(1).is_some_and(digit);
+    let after = digit(end) || (bytes.get(end) == Some(&b'.') && digit(end + 1));
+    (digit(start) && before) || (end.checked_sub(1).is_some_and(digit) && after)
+}
+
+/// AWS names its exceptions in a header, with an address behind.
+fn exception_of(headers: &dyn Headers) -> Option<String> {
+    let mut exception = None;
+    headers.visit("x-amzn-errortype", &mut |value| {
+        exception = Some(value.to_owned())
+    });
+    exception
+}
+
+/// The name without a namespace before it and an address behind, as AWS writes them.
+fn bare_name(name: &str) -> &str {
+    let name = name.rsplit_once('#').map_or(name, |(_, name)| name);
+    name.split_once(":http")
+        .map_or(name, |(name, _)| name)
+        .trim()
+}
+
+fn is_wanted(value: &Value, wanted: &Value) -> bool {
+    match (value, wanted) {
+        (Value::Null, _) => wanted.is_null(),
+        (Value::Array(elements), Value::String(text)) if text == "*" => !elements.is_empty(),
+        (_, Value::String(text)) if text == "*" => true,
+        (Value::String(value), Value::String(text)) => value.eq_ignore_ascii_case(text),
+        (Value::Number(number), Value::String(text)) => range(text).is_some_and(|range| {
+            number
+                .as_u64()
+                .and_then(|number| u16::try_from(number).ok())
+                .is_some_and(|number| range.contains(&number))
+        }),
+        _ => value == wanted,
+    }
+}
+
+impl BodyForm {
+    pub(super) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Empty => "empty",
+            Self::Html => "html",
+            Self::Text => "text",
+            Self::Json => "json",
+        }
+    }
+}
