@@ -29,11 +29,13 @@ pub(super) struct Facts<'a> {
 }
 
 /// The words of the facts that some rule knows.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Known<'f> {
     /// Ids of names, with the key at which each stood.
     names: Vec<(u32, &'f str)>,
-    parts: Vec<Part>,
+    sentences: &'f [&'f str],
+    phrases: &'f AhoCorasick,
+    parts: OnceCell<Vec<Part>>,
 }
 
 /// What a rule saw, in its own words.
@@ -88,28 +90,36 @@ impl<'a> Facts<'a> {
             let Some(document) = self.document else {
                 return wait_hint(&seen, self.wall);
             };
+            let says_number = |text: &&str| text.bytes().any(|byte| byte.is_ascii_digit());
             let of_layer = |layer| HintInput {
                 body: Some(layer),
-                sentence: sentence_of(layer),
+                sentence: sentence_of(layer).filter(says_number),
                 ..seen
             };
-            let mut layers = document.layers().peekable();
-            if layers.peek().is_none() {
-                let sentence = self.found.sentences.first().copied();
-                return wait_hint(&HintInput { sentence, ..seen }, self.wall);
+            if document.form == BodyForm::Json {
+                let mut layers = document.layers();
+                return layers.find_map(|layer| wait_hint(&of_layer(layer), self.wall));
             }
-            layers.find_map(|layer| wait_hint(&of_layer(layer), self.wall))
+            let mut sentences = self.found.sentences.iter().copied();
+            let sentence =
+                sentences.find(|text| document.form == BodyForm::Text && says_number(text));
+            wait_hint(&HintInput { sentence, ..seen }, self.wall)
         })
     }
 
-    /// Looks all names and sentences up at once.
-    pub(super) fn known(
-        &self,
+    /// Looks all names up; phrases are searched for, all at once, when the first rule asks for one.
+    pub(super) fn known<'f>(
+        &'f self,
         vocabulary: &Vocabulary,
         longest: usize,
-        phrases: &AhoCorasick,
-    ) -> Known<'_> {
-        let mut known = Known::default();
+        phrases: &'f AhoCorasick,
+    ) -> Known<'f> {
+        let mut known = Known {
+            names: Vec::new(),
+            sentences: &self.found.sentences,
+            phrases,
+            parts: OnceCell::new(),
+        };
         let exception = exception_of(self.headers);
         let names = self.found.names.iter().map(|(key, name)| (*key, &**name));
         let exception = exception.as_deref().unwrap_or(self.exception);
@@ -124,9 +134,6 @@ impl<'a> Facts<'a> {
             known
                 .names
                 .extend(vocabulary.name(&lower).map(|id| (id, key)));
-        }
-        for (at, sentence) in self.found.sentences.iter().enumerate() {
-            known.look(at, sentence, phrases);
         }
         known
     }
@@ -211,30 +218,32 @@ impl Saw {
 }
 
 impl Known<'_> {
-    fn look(&mut self, at: usize, sentence: &str, phrases: &AhoCorasick) {
-        for found in phrases.find_overlapping_iter(sentence) {
-            if cuts_number(sentence, found.start(), found.end()) {
-                continue;
-            }
-            let id = found.pattern().as_u32();
-            match self
-                .parts
-                .iter_mut()
-                .find(|part| part.id == id && part.sentence == at)
-            {
-                Some(part) => part.last_start = found.start(),
-                None => self.parts.push(Part {
-                    id,
-                    sentence: at,
-                    first_end: found.end(),
-                    last_start: found.start(),
-                }),
+    fn find_parts(&self) -> Vec<Part> {
+        let mut parts: Vec<Part> = Vec::new();
+        for (at, sentence) in self.sentences.iter().enumerate() {
+            for found in self.phrases.find_overlapping_iter(sentence) {
+                if cuts_number(sentence, found.start(), found.end()) {
+                    continue;
+                }
+                let id = found.pattern().as_u32();
+                let mut seen = parts.iter_mut();
+                match seen.find(|part| part.id == id && part.sentence == at) {
+                    Some(part) => part.last_start = found.start(),
+                    None => parts.push(Part {
+                        id,
+                        sentence: at,
+                        first_end: found.end(),
+                        last_start: found.start(),
+                    }),
+                }
             }
         }
+        parts
     }
 
     fn has(&self, phrase: &Phrase) -> bool {
-        let parts = |id| self.parts.iter().filter(move |part| part.id == id);
+        let all = self.parts.get_or_init(|| self.find_parts());
+        let parts = |id| all.iter().filter(move |part| part.id == id);
         parts(phrase.first).any(|first| match phrase.second {
             None => true,
             Some(second) => parts(second).any(|second| {
