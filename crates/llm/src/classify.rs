@@ -9,6 +9,7 @@ mod compile;
 mod content;
 mod document;
 mod facts;
+mod known;
 mod mend;
 mod rule;
 mod status;
