@@ -72,7 +72,8 @@ impl<'a> Facts<'a> {
             let Some(document) = self.document else {
                 return wait_hint(&seen, self.wall);
             };
-            let says_number = |text: &&str| text.bytes().any(|byte| byte.is_ascii_digit());
+            // Counting goes many bytes at a time, looking for the first one does not.
+            let says_number = |text: &&str| text.bytes().filter(u8::is_ascii_digit).count() > 0;
             let of_layer = |layer| HintInput {
                 body: Some(layer),
                 sentence: sentence_of(layer).filter(says_number),
