@@ -9,6 +9,7 @@ mod compile;
 mod content;
 mod document;
 mod facts;
+mod known;
 mod mend;
 mod rule;
 mod status;
@@ -79,6 +80,25 @@ impl Classifier {
     }
 
     /// The rules that ship with the crate, and before them `extra`, each at the providers that it names.
+    ///
+    /// ```
+    /// use fuseline_llm::{Classifier, RuleSpec};
+    ///
+    /// let rule: RuleSpec = toml::from_str(
+    ///     r#"
+    ///     id = "house-limit"
+    ///     providers = ["openai"]
+    ///     when = { status = [429, "5xx"], phrase = ["house ... closed"] }
+    ///     then = { kind = "overloaded", scope = "model", hint = "ignore" }
+    ///     "#,
+    /// )?;
+    /// assert!(Classifier::with_rules(vec![rule]).is_ok());
+    ///
+    /// let rule: RuleSpec = toml::from_str("id = 'x'\nwhen = { status = ['6xx'] }\nthen = { kind = 'timeout' }")?;
+    /// let problems = Classifier::with_rules(vec![rule]).expect_err("there is no 6xx");
+    /// assert_eq!(problems[0].key, "when.status");
+    /// # Ok::<(), toml::de::Error>(())
+    /// ```
     ///
     /// # Errors
     /// Every mistake in `extra`, each with the rule, the key, the value and the remedy.

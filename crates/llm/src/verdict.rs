@@ -220,6 +220,20 @@ mod tests {
     }
 
     #[test]
+    fn what_the_evidence_acquits_the_provider_of_is_neutral() {
+        let acquitted = Verdict {
+            provider_fault: false,
+            ..Verdict::failure(Kind::EmptyResponse, Evidence::NoContent)
+        };
+        assert_eq!(acquitted.outcome(TOOK, PATIENCE), Outcome::Neutral);
+        let usual = Verdict::failure(Kind::EmptyResponse, Evidence::NoContent);
+        assert_eq!(
+            usual.outcome(TOOK, PATIENCE),
+            Outcome::Failure(Failure::new(Kind::EmptyResponse))
+        );
+    }
+
+    #[test]
     fn only_keys_and_missing_connections_are_charged_against_the_table() {
         for kind in Kind::ALL {
             let verdict = Verdict::failure(kind, Evidence::Status(0));

@@ -212,8 +212,10 @@ pub(crate) async fn exchange(
         wall(),
         now,
     );
-    if let Some(verdict) = verdict.filter(|verdict| is_no_answer(response.status(), verdict)) {
-        return Came::Nothing(verdict);
+    if let Some(verdict) = &verdict
+        && is_no_answer(response.status(), verdict)
+    {
+        return Came::Nothing(verdict.clone());
     }
     let (mut head, body) = response.into_parts();
     head.version = Version::HTTP_11;

@@ -12,7 +12,7 @@ use crate::request::Operation;
     reason = "plain data that drivers write down"
 )]
 pub struct Answer<'a> {
-    /// The name of the provider's table, like `openai`; empty where it is not known.
+    /// The provider's name in the rules, in lower case, like `openai`; empty where it is not known.
     pub provider: &'a str,
     /// What the request was for: only where an answer was asked for is a success answer looked into.
     pub operation: Operation,

@@ -19,78 +19,45 @@ const MAX_DEPTH: u8 = 8;
 const MAX_ELEMENTS: usize = 16;
 const MAX_FOUND: usize = 128;
 
-/// Keys whose objects and arrays belong to the error.
-const CONTAINERS: [&str; 16] = [
-    "base_resp",
-    "body",
-    "cause",
-    "data",
-    "detail",
-    "details",
-    "error",
-    "errors",
-    "exception",
-    "fault",
-    "inner_error",
-    "innererror",
-    "metadata",
-    "raw",
-    "response",
-    "violations",
-];
+/// What a key leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Role {
+    /// More of the error.
+    Container,
+    /// More of the error; a text there is a sentence.
+    Sentences,
+    /// More of the error; a text there is a sentence, or the error's name.
+    Whole,
+    Name,
+    /// A name that may say which status the answer should have had.
+    Status,
+    Sentence,
+}
 
-/// Keys of machine-readable names.
-const NAMES: [&str; 17] = [
-    "__type",
-    "blockreason",
-    "code",
-    "error_code",
-    "error_type",
-    "errorcode",
-    "errortype",
-    "exception",
-    "http_status_code",
-    "limit_source",
-    "raw_status_code",
-    "reason",
-    "status",
-    "status_code",
-    "statuscode",
-    "statusreason",
-    "type",
-];
+/// A longer key leads nowhere.
+const LONGEST_KEY: usize = 17;
 
-/// Keys of names that also say which status the answer should have had.
-const STATUSES: [&str; 5] = [
-    "code",
-    "http_status_code",
-    "status",
-    "status_code",
-    "statuscode",
-];
-
-/// Keys of sentences.
-const SENTENCES: [&str; 16] = [
-    "description",
-    "detail",
-    "details",
-    "error",
-    "error_description",
-    "error_message",
-    "errormessage",
-    "errors",
-    "faultstring",
-    "message",
-    "msg",
-    "quotaid",
-    "quotametric",
-    "raw",
-    "status_msg",
-    "title",
-];
-
-/// Sentences that may be names as well: whole errors of one word.
-const EITHER: [&str; 2] = ["detail", "error"];
+fn role(key: &str) -> Option<Role> {
+    let mut lower = [0; LONGEST_KEY];
+    let lower = lower.get_mut(..key.len())?;
+    lower.copy_from_slice(key.as_bytes());
+    lower.make_ascii_lowercase();
+    Some(match &*lower {
+        b"error" | b"detail" => Role::Whole,
+        b"details" | b"errors" | b"raw" => Role::Sentences,
+        b"base_resp" | b"body" | b"cause" | b"data" | b"exception" | b"fault" | b"inner_error"
+        | b"innererror" | b"metadata" | b"response" | b"violations" => Role::Container,
+        b"code" | b"http_status_code" | b"status" | b"status_code" | b"statuscode" => Role::Status,
+        b"__type" | b"error_code" | b"error_type" | b"errorcode" | b"errortype"
+        | b"limit_source" | b"raw_status_code" | b"reason" | b"statusreason" | b"type" => {
+            Role::Name
+        }
+        b"description" | b"error_description" | b"error_message" | b"errormessage"
+        | b"faultstring" | b"message" | b"msg" | b"quotaid" | b"quotametric" | b"status_msg"
+        | b"title" => Role::Sentence,
+        _ => return None,
+    })
+}
 
 /// A body, parsed.
 #[derive(Debug)]
@@ -115,7 +82,8 @@ pub(super) struct Found<'d> {
 impl<'a> Document<'a> {
     pub(super) fn read(body: &'a [u8]) -> Self {
         let body = body.get(..MAX_BODY).unwrap_or(body);
-        let mut text = String::from_utf8_lossy(body);
+        let text = std::str::from_utf8(body).map(Cow::Borrowed);
+        let mut text = text.unwrap_or_else(|_| String::from_utf8_lossy(body));
         let trimmed =
             text.trim_matches(|letter: char| letter.is_whitespace() || letter == '\u{feff}');
         if trimmed.len() != text.len() {
@@ -142,7 +110,7 @@ impl<'a> Document<'a> {
         let mut next = 0;
         while let Some(layer) = layers.get(next) {
             let mut inner = Vec::new();
-            walk(layer, MAX_DEPTH, &mut |_, value| {
+            walk(layer, MAX_DEPTH, &mut |_, _, value| {
                 if let Value::String(text) = value {
                     inner.extend(json_in(text));
                 }
@@ -175,7 +143,9 @@ impl<'a> Document<'a> {
             if let Value::String(text) = layer {
                 found.sentences.push(text);
             }
-            walk(layer, MAX_DEPTH, &mut |key, value| found.take(key, value));
+            walk(layer, MAX_DEPTH, &mut |key, role, value| {
+                found.take(key, role, value)
+            });
         }
         if self.layers.is_empty() && self.form != BodyForm::Empty {
             found.sentences.push(&self.text);
@@ -185,46 +155,47 @@ impl<'a> Document<'a> {
 }
 
 impl<'d> Found<'d> {
-    fn take(&mut self, key: &'d str, value: &'d Value) {
+    fn take(&mut self, key: &'d str, role: Role, value: &'d Value) {
         if self.names.len() + self.sentences.len() >= MAX_FOUND {
             return;
         }
-        let is_in = |keys: &[&str]| keys.iter().any(|known| known.eq_ignore_ascii_case(key));
         match value {
             Value::String(text) => {
-                let (is_name, is_sentence) = (is_in(&NAMES), is_in(&SENTENCES));
-                if is_name || (is_sentence && is_in(&EITHER)) {
+                if matches!(role, Role::Name | Role::Status | Role::Whole) {
                     self.names.push((key, Cow::Borrowed(text)));
                 }
-                if is_sentence {
+                if matches!(role, Role::Sentence | Role::Sentences | Role::Whole) {
                     self.sentences.push(text);
                 }
             }
-            Value::Number(number) if is_in(&NAMES) => {
+            Value::Number(number) if matches!(role, Role::Name | Role::Status) => {
                 self.names.push((key, Cow::Owned(number.to_string())));
             }
             _ => return,
         }
-        if self.status.is_none() && is_in(&STATUSES) {
-            self.status = match value {
-                Value::Number(number) => number
-                    .as_u64()
-                    .and_then(|status| u16::try_from(status).ok()),
-                Value::String(text) => text.parse().ok(),
-                _ => None,
-            }
-            .filter(|status| (400..600).contains(status));
+        if role == Role::Status && self.status.is_none() {
+            self.status = status_in(value);
         }
     }
+}
+
+fn status_in(value: &Value) -> Option<u16> {
+    let status = match value {
+        Value::Number(number) => number.as_u64().and_then(|status| status.try_into().ok()),
+        Value::String(text) => text.parse().ok(),
+        _ => None,
+    };
+    status.filter(|status| (400..600).contains(status))
 }
 
 /// The sentence that a layer tells first, for hints in words.
 pub(super) fn sentence_of(layer: &Value) -> Option<&str> {
     let mut sentence = None;
-    walk(layer, MAX_DEPTH, &mut |key, value| {
-        let is_message = ["message", "msg", "error", "detail"]
-            .iter()
-            .any(|known| known.eq_ignore_ascii_case(key));
+    walk(layer, MAX_DEPTH, &mut |key, role, value| {
+        let is_message = role == Role::Whole
+            || ["message", "msg"]
+                .iter()
+                .any(|known| known.eq_ignore_ascii_case(key));
         if let (None, true, Value::String(text)) = (sentence, is_message, value) {
             sentence = Some(text.as_str());
         }
@@ -232,8 +203,10 @@ pub(super) fn sentence_of(layer: &Value) -> Option<&str> {
     sentence
 }
 
+type Each<'e, 'v> = dyn FnMut(&'v str, Role, &'v Value) + 'e;
+
 /// Shows every member that may belong to an error, strings of arrays under the array's own key.
-fn walk<'v>(value: &'v Value, depth: u8, each: &mut dyn FnMut(&'v str, &'v Value)) {
+fn walk<'v>(value: &'v Value, depth: u8, each: &mut Each<'_, 'v>) {
     let Some(depth) = depth.checked_sub(1) else {
         return;
     };
@@ -245,17 +218,14 @@ fn walk<'v>(value: &'v Value, depth: u8, each: &mut dyn FnMut(&'v str, &'v Value
         }
         Value::Object(members) => {
             for (key, value) in members {
-                each(key, value);
-                if !(value.is_object() || value.is_array())
-                    || !CONTAINERS
-                        .iter()
-                        .any(|known| known.eq_ignore_ascii_case(key))
-                {
+                let Some(role) = role(key) else { continue };
+                each(key, role, value);
+                if !matches!(role, Role::Container | Role::Sentences | Role::Whole) {
                     continue;
                 }
                 for text in value.as_array().into_iter().flatten().take(MAX_ELEMENTS) {
                     if text.is_string() {
-                        each(key, text);
+                        each(key, role, text);
                     }
                 }
                 walk(value, depth, each);
@@ -280,7 +250,10 @@ fn json_in(text: &str) -> Option<Value> {
     let text = text.trim_start();
     let text = match text.as_bytes().first() {
         Some(b'{' | b'[' | b'"') => text,
-        _ => text.get(text.find("{\"")?..)?,
+        _ => text
+            .match_indices('{')
+            .filter_map(|(at, _)| text.get(at..))
+            .find(|json| json.starts_with("{\""))?,
     };
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     match values.next() {

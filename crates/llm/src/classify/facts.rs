@@ -6,8 +6,9 @@ use std::time::SystemTime;
 use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
-use super::compile::{Phrase, Test, Vocabulary, bare, range};
+use super::compile::{Test, Vocabulary, bare, range};
 use super::document::{Document, Found, sentence_of};
+use super::known::Known;
 use super::rule::BodyForm;
 use crate::head::Headers;
 use crate::hints::{Hint, HintInput, wait_hint};
@@ -28,26 +29,9 @@ pub(super) struct Facts<'a> {
     hint: OnceCell<Option<Hint>>,
 }
 
-/// The words of the facts that some rule knows.
-#[derive(Debug, Default)]
-pub(super) struct Known<'f> {
-    /// Ids of names, with the key at which each stood.
-    names: Vec<(u32, &'f str)>,
-    parts: Vec<Part>,
-}
-
 /// What a rule saw, in its own words.
 #[derive(Default)]
 struct Saw(String);
-
-/// A part of a phrase, in a sentence: where it first ends and where it last begins.
-#[derive(Debug)]
-struct Part {
-    id: u32,
-    sentence: usize,
-    first_end: usize,
-    last_start: usize,
-}
 
 impl<'a> Facts<'a> {
     pub(super) fn new(
@@ -88,45 +72,37 @@ impl<'a> Facts<'a> {
             let Some(document) = self.document else {
                 return wait_hint(&seen, self.wall);
             };
+            // Counting goes many bytes at a time, looking for the first one does not.
+            let says_number = |text: &&str| text.bytes().filter(u8::is_ascii_digit).count() > 0;
             let of_layer = |layer| HintInput {
                 body: Some(layer),
-                sentence: sentence_of(layer),
+                sentence: sentence_of(layer).filter(says_number),
                 ..seen
             };
-            let mut layers = document.layers().peekable();
-            if layers.peek().is_none() {
-                let sentence = self.found.sentences.first().copied();
-                return wait_hint(&HintInput { sentence, ..seen }, self.wall);
+            if document.form == BodyForm::Json {
+                let mut layers = document.layers();
+                return layers.find_map(|layer| wait_hint(&of_layer(layer), self.wall));
             }
-            layers.find_map(|layer| wait_hint(&of_layer(layer), self.wall))
+            let mut sentences = self.found.sentences.iter().copied();
+            let sentence =
+                sentences.find(|text| document.form == BodyForm::Text && says_number(text));
+            wait_hint(&HintInput { sentence, ..seen }, self.wall)
         })
     }
 
-    /// Looks all names and sentences up at once.
-    pub(super) fn known(
-        &self,
+    /// What some rule knows of the names and sentences.
+    pub(super) fn known<'f>(
+        &'f self,
         vocabulary: &Vocabulary,
         longest: usize,
-        phrases: &AhoCorasick,
-    ) -> Known<'_> {
-        let mut known = Known::default();
+        phrases: &'f AhoCorasick,
+    ) -> Known<'f> {
+        let mut known = Known::new(&self.found.sentences, phrases);
         let exception = exception_of(self.headers);
-        let names = self.found.names.iter().map(|(key, name)| (*key, &**name));
         let exception = exception.as_deref().unwrap_or(self.exception);
-        let mut lower = String::new();
+        let names = self.found.names.iter().map(|(key, name)| (*key, &**name));
         for (key, name) in names.chain([("exception", exception)]) {
-            let name = bare_name(name);
-            if name.len() > longest {
-                continue;
-            }
-            lower.clear();
-            lower.extend(name.chars().map(|letter| letter.to_ascii_lowercase()));
-            known
-                .names
-                .extend(vocabulary.name(&lower).map(|id| (id, key)));
-        }
-        for (at, sentence) in self.found.sentences.iter().enumerate() {
-            known.look(at, sentence, phrases);
+            known.look_up(key, bare_name(name), vocabulary, longest);
         }
         known
     }
@@ -172,11 +148,10 @@ impl<'a> Facts<'a> {
 
     fn shows_words(&self, test: &Test, known: &Known<'_>, saw: &mut Saw) -> Option<()> {
         if !test.codes.is_empty() {
-            let seen = |id| known.names.iter().find(|(name, _)| *name == id);
-            let (word, (_, key)) = test
+            let (word, key) = test
                 .codes
                 .iter()
-                .find_map(|word| Some((word, seen(word.id)?)))?;
+                .find_map(|word| Some((word, known.key_of(word.id)?)))?;
             saw.note(key, &word.text);
         }
         if !test.phrases.is_empty() {
@@ -208,49 +183,6 @@ impl Saw {
         let comma = if self.0.is_empty() { "" } else { ", " };
         self.0.extend([comma, what, " ", text]);
     }
-}
-
-impl Known<'_> {
-    fn look(&mut self, at: usize, sentence: &str, phrases: &AhoCorasick) {
-        for found in phrases.find_overlapping_iter(sentence) {
-            if cuts_number(sentence, found.start(), found.end()) {
-                continue;
-            }
-            let id = found.pattern().as_u32();
-            match self
-                .parts
-                .iter_mut()
-                .find(|part| part.id == id && part.sentence == at)
-            {
-                Some(part) => part.last_start = found.start(),
-                None => self.parts.push(Part {
-                    id,
-                    sentence: at,
-                    first_end: found.end(),
-                    last_start: found.start(),
-                }),
-            }
-        }
-    }
-
-    fn has(&self, phrase: &Phrase) -> bool {
-        let parts = |id| self.parts.iter().filter(move |part| part.id == id);
-        parts(phrase.first).any(|first| match phrase.second {
-            None => true,
-            Some(second) => parts(second).any(|second| {
-                second.sentence == first.sentence && first.first_end <= second.last_start
-            }),
-        })
-    }
-}
-
-/// Whether a phrase found begins or ends in the middle of a number: `limit: 0` is not in `limit: 0.5`.
-fn cuts_number(text: &str, start: usize, end: usize) -> bool {
-    let bytes = text.as_bytes();
-    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
-    let before = start.checked_sub(1).is_some_and(digit);
-    let after = digit(end) || (bytes.get(end) == Some(&b'.') && digit(end + 1));
-    (digit(start) && before) || (end.checked_sub(1).is_some_and(digit) && after)
 }
 
 /// AWS names its exceptions in a header, with an address behind.

@@ -9,7 +9,7 @@ use serde::Deserialize;
 /// One rule: when an answer looks like this, then it means that.
 ///
 /// ```toml
-/// [[rules]]
+/// [[rules]]                                  # [[classify.rules]] in a configuration
 /// id = "spent-quota"
 /// providers = ["openai"]
 /// when = { status = [429], code = ["insufficient_quota"] }

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use fuseline_llm::Classifier;
+
 use crate::case;
 
 #[test]
@@ -40,4 +42,32 @@ fn every_recorded_shape_is_judged_right() {
         wrong.len(),
         wrong.join("\n")
     );
+}
+
+/// Behind a name that no table knows, the common rules must do.
+#[test]
+fn most_shapes_are_known_whoever_sent_them() {
+    let cases = case::all();
+    let mut wrong = Vec::new();
+    for case in cases {
+        let verdict = case.verdict_by(Classifier::builtin(), "");
+        let kind = verdict.kind.map_or("success", |kind| kind.as_str());
+        let is_other = case
+            .alt
+            .get("kind")
+            .is_some_and(|kinds| kinds.contains(&kind.into()));
+        if kind != case.expect.kind && !is_other {
+            wrong.push(format!(
+                "{}: {kind}, not {} ({})",
+                case.id, case.expect.kind, verdict.evidence
+            ));
+        }
+    }
+    println!(
+        "kinds right without a provider: {} of {}\n{}",
+        cases.len() - wrong.len(),
+        cases.len(),
+        wrong.join("\n")
+    );
+    assert!(wrong.len() * 10 < cases.len(), "{} wrong", wrong.len());
 }
