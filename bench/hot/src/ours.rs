@@ -21,8 +21,10 @@ fn borrowed() -> Contestant {
         success: permits(success),
         refusal: looped(move || refusing.try_acquire().is_ok()),
         failure: looped(move || {
-            let permit = failing.try_acquire();
-            permit.is_ok_and(|permit| permit.failure(Kind::ServerError).is_none())
+            let Ok(permit) = failing.try_acquire() else {
+                return false;
+            };
+            permit.failure(Kind::ServerError).is_none()
         }),
     }
 }
@@ -32,8 +34,10 @@ fn owned() -> Contestant {
     Contestant {
         name: "fuseline, owned permit",
         success: looped(move || {
-            let permit = success.try_acquire_owned();
-            permit.is_ok_and(|permit| permit.success().is_none())
+            let Ok(permit) = success.try_acquire_owned() else {
+                return false;
+            };
+            permit.success().is_none()
         }),
         refusal: looped(move || refusing.try_acquire_owned().is_ok()),
         failure: looped(move || {
@@ -132,9 +136,10 @@ pub fn print_flatness() {
 
 fn permits(breaker: Breaker) -> Loop {
     looped(move || {
-        breaker
-            .try_acquire()
-            .is_ok_and(|permit| permit.success().is_none())
+        let Ok(permit) = breaker.try_acquire() else {
+            return false;
+        };
+        permit.success().is_none()
     })
 }
 
@@ -144,8 +149,9 @@ fn in_turn(many: usize) -> Loop {
     looped(move || {
         let at = next.load(Ordering::Relaxed);
         next.store((at + 1) % many, Ordering::Relaxed);
-        breakers[at]
-            .try_acquire()
-            .is_ok_and(|permit| permit.success().is_none())
+        let Ok(permit) = breakers[at].try_acquire() else {
+            return false;
+        };
+        permit.success().is_none()
     })
 }

@@ -254,7 +254,7 @@ impl Breaker {
         } else {
             Standing::Plain
         };
-        self.0.settle(self.0.unseated(standing), outcome, now)
+        self.0.settle(self.0.unseated(standing, now), outcome, now)
     }
 
     /// Opens a closed breaker because `open` of the `of` models behind it are.
@@ -316,7 +316,7 @@ impl Inner {
     fn acquire_limited(&self, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
         let mode = self.hot.mode();
         if mode == Mode::Off {
-            return Ok(self.unseated(Standing::Off));
+            return Ok(self.unseated(Standing::Off, now));
         }
         let rejection = match self.hot.ask(now) {
             Asked::Admitted(ticket) => return Ok(ticket),
@@ -329,13 +329,13 @@ impl Inner {
         self.hot.rejected(rejection.reason);
         if mode == Mode::Shadow {
             let wait = millis(rejection.retry_after);
-            return Ok(self.unseated(Standing::Ghost(rejection.reason, wait)));
+            return Ok(self.unseated(Standing::Ghost(rejection.reason, wait), now));
         }
         Err(rejection)
     }
 
-    fn unseated(&self, standing: Standing) -> Ticket {
-        Ticket::new(Generation::FIRST, standing, Seat::Unlimited)
+    fn unseated(&self, standing: Standing, now: Tick) -> Ticket {
+        Ticket::new(Generation::FIRST, standing, Seat::Unlimited, now)
     }
 
     #[inline]

@@ -111,11 +111,12 @@ impl Hot {
     /// Asks for leave by the words alone.
     pub(crate) fn ask(&self, now: Tick) -> Asked {
         let word = Word::from_bits(self.word.load(Ordering::Acquire));
-        let (now, deadline) = (now.as_millis(), word.deadline());
+        let (at, deadline) = (now, word.deadline());
+        let now = at.as_millis();
         let left = Duration::from_millis(deadline.saturating_sub(now));
         match word.tag() {
-            Tag::Closed if now >= deadline => self.seated(word),
-            Tag::ForcedClosed if now < deadline => self.seated(word),
+            Tag::Closed if now >= deadline => self.seated(word, at),
+            Tag::ForcedClosed if now < deadline => self.seated(word, at),
             Tag::Open if now < deadline && deadline < Word::NEVER - 1 => {
                 refused(Reason::Open, left)
             }
@@ -145,7 +146,7 @@ impl Hot {
         let word = Word::from_bits(self.word.load(Ordering::Acquire));
         let closed = word.tag() == Tag::Closed && now.as_millis() >= word.deadline();
         let unlimited = self.limits.load(Ordering::Relaxed) == 0;
-        (closed && unlimited).then(|| Ticket::plain(word.generation()))
+        (closed && unlimited).then(|| Ticket::plain(word.generation(), now))
     }
 
     /// The refusal of a breaker that enforces, is open and will be for a while: by two loads, counted.
@@ -167,9 +168,9 @@ impl Hot {
         })
     }
 
-    fn seated(&self, word: Word) -> Asked {
+    fn seated(&self, word: Word, now: Tick) -> Asked {
         match self.enter() {
-            Ok(seat) => Asked::Admitted(Ticket::new(word.generation(), Standing::Plain, seat)),
+            Ok(seat) => Asked::Admitted(Ticket::new(word.generation(), Standing::Plain, seat, now)),
             Err(saturated) => Asked::Rejected(saturated),
         }
     }

@@ -53,7 +53,7 @@ pub(crate) enum Phase {
 /// A live probe.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lease {
-    id: u64,
+    id: u8,
     length: Duration,
     pub(crate) end: Tick,
 }
@@ -74,7 +74,6 @@ pub(crate) struct Machine {
     pub(crate) incident_since: Option<Tick>,
     pub(crate) last_failures: VecDeque<FailureNote>,
     numbered: u64,
-    leased: u64,
     random: SplitMix,
 }
 
@@ -95,7 +94,6 @@ impl Machine {
             incident_since: None,
             last_failures: VecDeque::new(),
             numbered: 0,
-            leased: 0,
             random: SplitMix::new(seed),
         };
         hot.follow(machine.policy.checked());
@@ -144,7 +142,7 @@ impl Machine {
         match self.admit(limit, now) {
             Ok(standing) => {
                 self.publish_word(hot);
-                Ok(Ticket::new(self.generation, standing, seat))
+                Ok(Ticket::new(self.generation, standing, seat, now))
             }
             Err(rejection) => {
                 hot.leave(seat);
@@ -180,13 +178,15 @@ impl Machine {
                     limit.saturating_add(SOON)
                 };
                 let length = policy.probe_timeout.max(outlives);
-                self.leased = (self.leased + 1) % Ticket::LEASES;
+                // At most 64 are live, and within a generation a permit has its number for as long as its lease.
+                let taken = |id: &u8| leases.iter().any(|lease| lease.id == *id);
+                let id = (0..Ticket::LEASES).find(|id| !taken(id)).unwrap_or(0);
                 leases.push(Lease {
-                    id: self.leased,
+                    id,
                     length,
                     end: now + length,
                 });
-                Ok(Standing::Probe(self.leased))
+                Ok(Standing::Probe(id))
             }
             _ => Ok(Standing::Plain),
         }

@@ -82,6 +82,12 @@ impl<B: Borrow<Breaker>> Permit<B> {
         self.inner().now()
     }
 
+    /// Time since the permit was given, exact up to 12 days; zero where `now` is earlier.
+    #[inline]
+    pub fn elapsed(&self, now: Tick) -> Duration {
+        self.ticket.elapsed(now)
+    }
+
     /// For a probe, how long a stream under it must deliver to be a success: the policy's
     /// [`probe_proof`](crate::Policy::probe_proof).
     pub fn probe_proof(&self) -> Option<Duration> {

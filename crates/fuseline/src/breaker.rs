@@ -110,9 +110,7 @@ impl Breaker {
     /// As [`try_acquire`](Self::try_acquire).
     #[inline]
     pub fn try_acquire_within(&self, limit: Duration) -> Result<Permit<&Self>, Rejection> {
-        let now = self.0.now();
-        let permit = fuseline_core::Permit::acquire(self, limit, now)?;
-        Ok(Permit::new(permit, now))
+        fuseline_core::Permit::acquire(self, limit, self.0.now()).map(Permit::new)
     }
 
     /// As [`try_acquire`](Self::try_acquire), with a permit that owns its breaker: [`Permit::into_owned`].

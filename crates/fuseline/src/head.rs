@@ -26,7 +26,7 @@ const EVENT_STREAM: &str = "text/event-stream";
 /// | 101 | success: the caller asked for an upgrade, and what follows is no answer any more |
 /// | 429 | failure of kind `rate_limit`; opens at once where its hint asks for more than 30 s |
 /// | 402 | failure of kind `quota_exhausted`; opens at once, for 10 minutes unless the answer says more |
-/// | 3xx | failure of kind `server_error`: the target is set up wrongly |
+/// | 3xx | nothing: the address is wrong, which says nothing about the provider's health |
 /// | 5xx, 408, 425 and all others | failure of their kind, of which the policy says whether it counts: 400, 401, 403 and 404 do not |
 /// | no answer | failure of kind `network`, or `timeout` where the client can tell |
 /// | a body that breaks off | failure of kind `network`; `stream_truncated` for `text/event-stream` |

@@ -4,7 +4,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::time::Duration;
 
-use fuseline_core::{Kind, Outcome, Rejection, Tick, Transition};
+use fuseline_core::{Kind, Outcome, Rejection, Transition};
 
 use crate::breaker::Breaker;
 use crate::classifier::{AnyError, Classify};
@@ -28,23 +28,20 @@ use crate::stream::Guarded;
 /// # Ok::<(), fuseline::Rejection>(())
 /// ```
 #[must_use = "a permit that is dropped is cancelled: the call is not counted"]
-pub struct Permit<B: Borrow<fuseline_core::Breaker> = Breaker> {
-    inner: fuseline_core::Permit<B>,
-    since: Tick,
-}
+pub struct Permit<B: Borrow<fuseline_core::Breaker> = Breaker>(fuseline_core::Permit<B>);
 
 impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
     #[inline]
-    pub(crate) const fn new(inner: fuseline_core::Permit<B>, since: Tick) -> Self {
-        Self { inner, since }
+    pub(crate) const fn new(permit: fuseline_core::Permit<B>) -> Self {
+        Self(permit)
     }
 
     /// The provider came through, just now. `slow` rules judge the time since the permit was given.
     #[inline]
     pub fn success(self) -> Option<Transition> {
-        let now = self.inner.now();
-        let took = now.since(self.since);
-        self.inner.record(&Outcome::success(took), now)
+        let now = self.0.now();
+        let took = self.0.elapsed(now);
+        self.0.record(&Outcome::success(took), now)
     }
 
     /// The call failed by this kind; whether that counts is the policy's to say.
@@ -67,8 +64,8 @@ impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
     /// ```
     #[inline]
     pub fn record(self, outcome: &Outcome) -> Option<Transition> {
-        let now = self.inner.now();
-        self.inner.record(outcome, now)
+        let now = self.0.now();
+        self.0.record(outcome, now)
     }
 
     /// Gives the permit back: the call says nothing about the provider.
@@ -78,8 +75,8 @@ impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
 
     /// A sign of life: a probe's lease begins anew. Nothing for other calls.
     pub fn progress(&self) {
-        if self.inner.is_probe() {
-            self.inner.progress(self.inner.now());
+        if self.0.is_probe() {
+            self.0.progress(self.0.now());
         }
     }
 
@@ -112,22 +109,22 @@ impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
 
     /// Time since the permit was given, in steps of up to 4 ms.
     pub fn elapsed(&self) -> Duration {
-        self.inner.now().since(self.since)
+        self.0.elapsed(self.0.now())
     }
 
     /// Whether this is a probe of a half-open breaker: its outcome decides more than another's.
     pub fn is_probe(&self) -> bool {
-        self.inner.is_probe()
+        self.0.is_probe()
     }
 
     /// In shadow mode, the refusal that an enforcing breaker would have given.
     pub fn would_reject(&self) -> Option<Rejection> {
-        self.inner.would_reject()
+        self.0.would_reject()
     }
 
     /// Whether a probe that began to deliver `first` after it was admitted has delivered for long enough.
     pub(crate) fn is_proven(&self, first: Duration) -> bool {
-        let proof = self.inner.probe_proof();
+        let proof = self.0.probe_proof();
         proof.is_some_and(|proof| self.elapsed() >= first.saturating_add(proof))
     }
 
@@ -138,9 +135,9 @@ impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
         result: &Result<T, E>,
         classify: &impl Classify<T, E>,
     ) -> Outcome {
-        let now = self.inner.now();
-        let outcome = classify.classify(result, now.since(self.since));
-        self.inner.record(&outcome, now);
+        let now = self.0.now();
+        let outcome = classify.classify(result, self.0.elapsed(now));
+        self.0.record(&outcome, now);
         outcome
     }
 
@@ -159,15 +156,12 @@ impl Permit<&Breaker> {
     /// The same permit, holding its breaker: it can be moved to another task.
     #[inline]
     pub fn into_owned(self) -> Permit {
-        Permit {
-            inner: self.inner.into_owned(),
-            since: self.since,
-        }
+        Permit(self.0.into_owned())
     }
 }
 
 impl<B: Borrow<fuseline_core::Breaker>> fmt::Debug for Permit<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.inner.fmt(f)
+        self.0.fmt(f)
     }
 }
