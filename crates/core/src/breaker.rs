@@ -97,7 +97,7 @@ impl Breaker {
     }
 
     /// The present by its clock, for its drivers; without a clock, the latest instant that it was told.
-    #[inline]
+    #[inline(always)]
     pub fn now(&self) -> Tick {
         self.0.now()
     }
@@ -270,7 +270,7 @@ impl Inner {
         lock(&self.machine)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn now(&self) -> Tick {
         match &self.clock {
             Some(clock) => clock.now(),
@@ -301,7 +301,7 @@ impl Inner {
         question(&later, &self.hot, now)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn acquire(&self, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
         if let Some(ticket) = self.hot.plain(now) {
             return Ok(ticket);
@@ -338,7 +338,7 @@ impl Inner {
         Ticket::new(Generation::FIRST, standing, Seat::Unlimited, now)
     }
 
-    #[inline]
+    #[inline(always)]
     pub(crate) fn settle(
         &self,
         ticket: Ticket,

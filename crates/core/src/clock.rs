@@ -41,7 +41,7 @@ impl Clock {
     }
 
     /// The present instant.
-    #[inline]
+    #[inline(always)]
     pub fn now(&self) -> Tick {
         match &self.0 {
             Source::System(origin) => Tick::from_millis(origin.elapsed_millis()),

@@ -141,7 +141,7 @@ impl Hot {
     }
 
     /// Leave by two loads, where nothing is wrong and nothing is limited.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn plain(&self, now: Tick) -> Option<Ticket> {
         let word = Word::from_bits(self.word.load(Ordering::Acquire));
         let closed = word.tag() == Tag::Closed && now.as_millis() >= word.deadline();
@@ -176,7 +176,7 @@ impl Hot {
     }
 
     /// Records the success of a plain permit.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn success(&self, generation: Generation, took: Duration, now: Tick) -> Recorded {
         let word = Word::from_bits(self.word.load(Ordering::Acquire));
         if word.generation() != generation || word.tag() != Tag::Closed {

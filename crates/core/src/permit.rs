@@ -32,13 +32,13 @@ impl<B: Borrow<Breaker>> Permit<B> {
     ///
     /// # Errors
     /// The call must not be made; the rejection says why and when to ask again.
-    #[inline]
+    #[inline(always)]
     pub fn acquire(breaker: B, limit: Duration, now: Tick) -> Result<Self, Rejection> {
         let ticket = breaker.borrow().0.acquire(limit, now)?;
         Ok(Self { breaker, ticket })
     }
 
-    #[inline]
+    #[inline(always)]
     fn inner(&self) -> &Inner {
         &self.breaker.borrow().0
     }
@@ -47,7 +47,7 @@ impl<B: Borrow<Breaker>> Permit<B> {
     ///
     /// An outcome of an earlier generation, or while an operator forces the state, is counted as late and changes
     /// nothing.
-    #[inline]
+    #[inline(always)]
     pub fn record(mut self, outcome: &Outcome, now: Tick) -> Option<Transition> {
         let ticket = self.take();
         self.inner().settle(ticket, outcome, now)
@@ -59,7 +59,7 @@ impl<B: Borrow<Breaker>> Permit<B> {
         self.inner().cancel(ticket, now);
     }
 
-    #[inline]
+    #[inline(always)]
     fn take(&mut self) -> Ticket {
         core::mem::replace(&mut self.ticket, Ticket::SETTLED)
     }
@@ -77,13 +77,13 @@ impl<B: Borrow<Breaker>> Permit<B> {
     }
 
     /// The present, as [`Breaker::now`](crate::Breaker::now) tells it.
-    #[inline]
+    #[inline(always)]
     pub fn now(&self) -> Tick {
         self.inner().now()
     }
 
     /// Time since the permit was given, exact up to 12 days; zero where `now` is earlier.
-    #[inline]
+    #[inline(always)]
     pub fn elapsed(&self, now: Tick) -> Duration {
         self.ticket.elapsed(now)
     }
@@ -116,7 +116,7 @@ where
     for<'a> &'a B: Borrow<Breaker>,
 {
     /// The same permit, holding its breaker: it can be moved to another task.
-    #[inline]
+    #[inline(always)]
     pub fn into_owned(mut self) -> Permit<B> {
         let ticket = self.take();
         Permit {

@@ -98,7 +98,7 @@ impl Breaker {
     /// };
     /// # Ok::<(), fuseline::Rejection>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire(&self) -> Result<Permit<&Self>, Rejection> {
         self.try_acquire_within(Duration::ZERO)
     }
@@ -108,7 +108,7 @@ impl Breaker {
     ///
     /// # Errors
     /// As [`try_acquire`](Self::try_acquire).
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire_within(&self, limit: Duration) -> Result<Permit<&Self>, Rejection> {
         fuseline_core::Permit::acquire(self, limit, self.0.now()).map(Permit::new)
     }
@@ -126,13 +126,13 @@ impl Breaker {
     /// std::thread::spawn(move || permit.success()).join().unwrap();
     /// # Ok::<(), fuseline::Rejection>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn try_acquire_owned(&self) -> Result<Permit, Rejection> {
         self.try_acquire().map(Permit::into_owned)
     }
 
     /// As [`try_acquire`](Self::try_acquire), for what is refused by name.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn enter(&self) -> Result<Permit<&Self>, CircuitOpen> {
         self.try_acquire()
             .map_err(|rejection| self.refused(rejection))

@@ -37,7 +37,7 @@ impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
     }
 
     /// The provider came through, just now. `slow` rules judge the time since the permit was given.
-    #[inline]
+    #[inline(always)]
     pub fn success(self) -> Option<Transition> {
         let now = self.0.now();
         let took = self.0.elapsed(now);
@@ -62,7 +62,7 @@ impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
     /// assert_eq!(opened.map(|transition| transition.to), Some(State::Open));
     /// # Ok::<(), fuseline::Rejection>(())
     /// ```
-    #[inline]
+    #[inline(always)]
     pub fn record(self, outcome: &Outcome) -> Option<Transition> {
         let now = self.0.now();
         self.0.record(outcome, now)
@@ -154,7 +154,7 @@ impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
 
 impl Permit<&Breaker> {
     /// The same permit, holding its breaker: it can be moved to another task.
-    #[inline]
+    #[inline(always)]
     pub fn into_owned(self) -> Permit {
         Permit(self.0.into_owned())
     }
