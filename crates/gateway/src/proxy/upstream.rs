@@ -212,9 +212,12 @@ pub(crate) async fn exchange(
         wall(),
         now,
     );
-    if let Some(verdict) = verdict.filter(|verdict| is_no_answer(response.status(), verdict)) {
-        return Came::Nothing(verdict);
-    }
+    let verdict = match verdict {
+        Some(verdict) if is_no_answer(response.status(), &verdict) => {
+            return Came::Nothing(verdict);
+        }
+        verdict => verdict,
+    };
     let (mut head, body) = response.into_parts();
     head.version = Version::HTTP_11;
     let reason = head.extensions.remove::<ReasonPhrase>();
