@@ -422,3 +422,37 @@ fn the_configurations_rules_are_asked_first_and_need_no_secret() {
     let expected = "fuseline.toml:13: classify.rules[0].then.kind = \"rate_limits\": is not known; did you mean \"rate_limit\"?\n";
     assert_eq!((told.code, told.err.as_str()), (Some(1), expected));
 }
+
+/// The fenced blocks of a document: what language, and what text.
+fn blocks(document: &str) -> Vec<(&str, &str)> {
+    let parts = document.split("\n```").skip(1).step_by(2);
+    parts.filter_map(|block| block.split_once('\n')).collect()
+}
+
+#[test]
+fn the_guides_rules_do_what_it_shows() {
+    let guide = include_str!("../../../../docs/guide/classify-rules.md");
+    let program = Path::new(env!("CARGO_BIN_EXE_fuseline"));
+    let path = format!("{}:/usr/bin:/bin", program.parent().unwrap().display());
+    let blocks = blocks(guide);
+    let mut shown = 0;
+    for steps in blocks.chunks(3) {
+        let [("toml", rules), ("sh", command), ("text", expected)] = steps else {
+            panic!("rules, a command and what it prints, not {steps:?}");
+        };
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("fuseline.toml"), rules).unwrap();
+        let output = Command::new("sh")
+            .current_dir(folder.path())
+            .env_clear()
+            .env("PATH", &path)
+            .args(["-c", command])
+            .output()
+            .unwrap();
+        let told = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(told.trim_end(), *expected, "{command}");
+        assert!(output.stderr.is_empty() && output.status.success());
+        shown += 1;
+    }
+    assert_eq!(shown, 3);
+}

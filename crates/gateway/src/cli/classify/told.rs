@@ -103,7 +103,7 @@ fn breakers(verdict: &Verdict, policy: &Policy) -> String {
         ),
         None => format!(
             "that of the {scope} opens at once, for {}",
-            Shown(rule.cooldown.unwrap_or(policy.cooldown()))
+            Shown(rule.cooldown.unwrap_or_else(|| policy.cooldown()))
         ),
     }
 }
