@@ -309,6 +309,10 @@ fn header(value: &Spanned<DeValue<'_>>) -> Result<String, Wrong> {
 }
 
 fn field(value: &Spanned<DeValue<'_>>) -> Result<serde_json::Value, Wrong> {
+    if value.get_ref().as_datetime().is_some() {
+        // JSON has none.
+        return Err(Wrong::Type);
+    }
     serde_json::Value::deserialize(value.clone().into_deserializer()).map_err(|_| Wrong::Type)
 }
 
