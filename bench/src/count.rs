@@ -7,11 +7,14 @@ use std::fs;
 use std::hint::black_box;
 use std::io::Write as _;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use anyhow::{Context as _, Result, bail, ensure};
 use fuseline::{Breaker, Kind, Policy, PolicySpec, TripRule};
 use fuseline_core::{Outcome, Policies, Registry, ScopeName, Scopes};
+use fuseline_llm::{Answer, Body, Classifier};
+
+use crate::classify::{answer, error_body, not_inspected};
 
 const BASELINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/instructions.toml");
 /// What a path may take more than its baseline.
@@ -22,7 +25,7 @@ const LONG: u32 = 21_000;
 
 type Path = (&'static str, fn(u32));
 
-const PATHS: [Path; 7] = [
+const PATHS: [Path; 9] = [
     ("permit, success", permit_success),
     ("permit, cancelled", permit_cancelled),
     ("permit, refusal", permit_refusal),
@@ -30,6 +33,8 @@ const PATHS: [Path; 7] = [
     ("owned permit, success", owned_success),
     ("call_blocking, success", call_blocking),
     ("three scopes, success", three_scopes),
+    ("classify, 2 KiB error body", classify_error),
+    ("classify, 2xx not inspected", classify_success),
 ];
 
 /// Counts every path, and fails where one takes more than its baseline and the tolerance.
@@ -179,6 +184,22 @@ fn three_scopes(times: u32) {
         black_box(
             permit.is_ok_and(|permit| permit.record(&outcome, None, registry.now()).is_empty()),
         );
+    }
+}
+
+fn classify_error(times: u32) {
+    let body = error_body();
+    classify(&answer("openai", 400, Body::Whole(body.as_bytes())), times);
+}
+
+fn classify_success(times: u32) {
+    classify(&not_inspected(), times);
+}
+
+fn classify(answer: &Answer<'_>, times: u32) {
+    let classifier = Classifier::builtin();
+    for _ in 0..times {
+        let _ = black_box(classifier.classify(black_box(answer), SystemTime::UNIX_EPOCH));
     }
 }
 

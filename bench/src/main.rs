@@ -1,10 +1,13 @@
 //! Fuseline's measurements. `bench/run NAME` builds this program and runs one of them.
 
+mod classify;
 mod count;
 mod load;
 mod process;
 mod proxy;
+mod quickest;
 mod replay;
+mod scan;
 mod servers;
 
 use anyhow::{Result, bail};
@@ -13,10 +16,12 @@ fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     match args[..] {
+        ["classify"] => classify::measure(),
         ["count"] => count::check(),
         ["count", "--save"] => count::save(),
         ["count-path", name, times] => count::run(name, times),
         ["replay"] => replay::measure(),
+        ["scan"] => scan::measure(),
         _ => serving(&args),
     }
 }
@@ -28,6 +33,6 @@ async fn serving(args: &[&str]) -> Result<()> {
         // Started by the measurements themselves, each in its own process so that its CPU and memory can be told apart.
         ["serve", "upstream"] => servers::upstream().await,
         ["serve", name] => servers::bare_proxy(name).await,
-        _ => bail!("usage: bench/run count|hot|proxy|replay, or count --save"),
+        _ => bail!("usage: bench/run classify|count|hot|proxy|replay|scan, or count --save"),
     }
 }

@@ -1,6 +1,7 @@
 //! The command line: which subcommands there are, and what they share.
 
 mod check;
+mod classify;
 mod config;
 mod demo;
 mod mock;
@@ -27,19 +28,21 @@ enum Command {
     Serve(serve::Args),
     Check(check::Args),
     Config(config::Args),
+    Classify(classify::Args),
     Replay(replay::Args),
     Mock(mock::Args),
     Demo(demo::Args),
 }
 
 impl Cli {
-    /// Does what the command line says. 0 is success, 1 a failure that was told on standard error; wrong usage never
-    /// comes here: clap tells it and exits with 2.
+    /// Does what the command line says. 0 is success, 1 a failure that was told on standard error, 2 input that could
+    /// not be read; wrong usage never comes here: clap tells it and exits with 2.
     pub fn run(self) -> ExitCode {
         let done = match self.command {
             Command::Serve(args) => args.run(),
             Command::Check(args) => args.run(),
             Command::Config(args) => args.run(),
+            Command::Classify(args) => args.run(),
             Command::Replay(args) => args.run(),
             Command::Mock(args) => args.run(),
             Command::Demo(args) => args.run(),

@@ -5,6 +5,7 @@
 
 mod breaker;
 mod check;
+mod classify;
 mod document;
 mod doors;
 mod finding;
@@ -26,8 +27,10 @@ mod zero;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use fuseline_core::{Policy, PolicySpec};
+use fuseline_llm::Classifier;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
@@ -73,9 +76,15 @@ pub struct Config {
     pub timeouts: TimeoutSpec,
     /// `[breaker]`.
     pub breaker: PolicySpec,
+    rules: classify::Rules,
 }
 
 impl Config {
+    /// What judges answers: the rules of `[[classify.rules]]` in the order written, then those that ship.
+    pub fn classifier(&self) -> Arc<Classifier> {
+        self.rules.classifier()
+    }
+
     /// The route for a requested model: an exact name beats a glob, a longer literal beats a shorter one.
     pub fn route(&self, model: &str) -> Option<&Route> {
         let matching = self

@@ -70,12 +70,19 @@ pub struct Classifier {
     tables: Option<Tables>,
 }
 
+/// The rules that ship with the crate, compiled anew.
+impl Default for Classifier {
+    fn default() -> Self {
+        Self {
+            tables: Tables::new(&[]).ok(),
+        }
+    }
+}
+
 impl Classifier {
     /// The rules that ship with the crate.
     pub fn builtin() -> &'static Self {
-        static BUILTIN: LazyLock<Classifier> = LazyLock::new(|| Classifier {
-            tables: Tables::new(&[]).ok(),
-        });
+        static BUILTIN: LazyLock<Classifier> = LazyLock::new(Classifier::default);
         &BUILTIN
     }
 

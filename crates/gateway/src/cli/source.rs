@@ -9,20 +9,43 @@ const USUAL_FILE: &str = "fuseline.toml";
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Source {
-    /// The configuration file [default: fuseline.toml, if there is one; else providers are passed through]
-    #[arg(long, short, env = "FUSELINE_CONFIG", value_name = "FILE")]
-    config: Option<PathBuf>,
+    #[command(flatten)]
+    file: ConfigFile,
     #[command(flatten)]
     overrides: Overrides,
 }
 
-impl Source {
+#[derive(Debug, clap::Args)]
+pub(super) struct ConfigFile {
+    /// The configuration file [default: fuseline.toml, if there is one; else providers are passed through]
+    #[arg(long, short, env = "FUSELINE_CONFIG", value_name = "FILE")]
+    config: Option<PathBuf>,
+}
+
+impl ConfigFile {
     /// The file that is read, if any.
     pub(super) fn file(&self) -> Option<&Path> {
         let usual = Path::new(USUAL_FILE);
         self.config
             .as_deref()
             .or_else(|| usual.exists().then_some(usual))
+    }
+
+    /// What the file says, with a stand-in for each secret of the environment: for commands that call nobody.
+    pub(super) fn load_without_secrets(&self) -> Report {
+        Sources {
+            file: self.file(),
+            overrides: &Overrides::default(),
+            env: &|_| Some("stand-in".to_owned()),
+        }
+        .load()
+    }
+}
+
+impl Source {
+    /// The file that is read, if any.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.file.file()
     }
 
     pub(super) fn load(&self) -> Report {

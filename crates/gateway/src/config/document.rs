@@ -153,6 +153,12 @@ impl<'t> Document<'t> {
         self.spots.contains_key(key)
     }
 
+    /// Whether this text or number is what stands at a key.
+    pub(super) fn says(&self, key: &str, value: &str) -> bool {
+        let written = self.spots.get(key).and_then(|spot| spot.value.as_deref());
+        written.is_some_and(|written| written == value || written == format!("{value:?}"))
+    }
+
     /// All of it in the order of the file; what stands in no line comes last.
     pub(super) fn into_findings(mut self) -> Vec<Finding> {
         self.findings

@@ -19,7 +19,7 @@ use super::reference::Row;
 use super::route::Route;
 use super::secret::Secrets;
 use super::timeouts::TimeoutSpec;
-use super::{Config, breaker, doors, zero};
+use super::{Config, breaker, classify, doors, zero};
 
 /// Longest configuration file.
 const MAX_FILE: u64 = 4 << 20;
@@ -188,6 +188,7 @@ impl Config {
             }),
             routes: section.list("routes", |section| Route::read(section, survey)),
             models: section.list("models", ModelRule::read),
+            rules: section.table("classify", classify::read),
         };
         survey.allow_anonymous = section.get(
             "allow_anonymous",

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod admin;
+mod classify;
 mod cli;
 mod config;
 mod connections;

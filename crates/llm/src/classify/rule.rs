@@ -30,6 +30,18 @@ pub struct RuleSpec {
     pub then: Then,
 }
 
+impl RuleSpec {
+    /// A rule for the answers of these providers; none means all.
+    pub fn new(id: impl Into<String>, providers: Vec<String>, when: When, then: Then) -> Self {
+        Self {
+            id: id.into(),
+            providers,
+            when,
+            then,
+        }
+    }
+}
+
 /// What must be seen. Every key that is given must hold, and a list holds by any of its entries. Case of letters
 /// never matters.
 #[derive(Clone, Debug, Default, Deserialize, PartialEq)]
@@ -114,6 +126,19 @@ pub struct Then {
     /// What to make of the wait hint.
     #[serde(default)]
     pub hint: Option<HintUse>,
+}
+
+impl Then {
+    /// A kind with what usually goes with it.
+    pub const fn new(kind: Kind) -> Self {
+        Self {
+            kind,
+            scope: None,
+            retryable: None,
+            provider_fault: None,
+            hint: None,
+        }
+    }
 }
 
 /// A scope by its name.

@@ -1,15 +1,16 @@
 //! What scanning and reading a stream costs: nanoseconds of one core per event, by framing and dialect.
 
 use std::hint::black_box;
-use std::io::{self, Write as _};
-use std::time::{Duration, Instant};
+use std::io::Write as _;
 
-use fuseline_llm::{Dialect, Framing, Piece, Scanner, StreamReader};
+use anyhow::{Result, ensure};
+use fuseline_llm::{Dialect, Framing, Piece, Scanner, StreamEvent, StreamReader};
+
+use crate::quickest::quickest;
 
 /// The size of a chunk: what one read of a socket brings when a provider is quick.
 const CHUNK: usize = 16 * 1024;
 const EVENTS: usize = 1_000;
-const PATIENCE: Duration = Duration::from_millis(500);
 
 struct Case {
     name: &'static str,
@@ -18,24 +19,23 @@ struct Case {
     event: Vec<u8>,
 }
 
-fn main() -> io::Result<()> {
-    let mut out = io::stdout().lock();
+/// Prints a row for each framing and dialect.
+pub(crate) fn measure() -> Result<()> {
+    let mut out = std::io::stdout().lock();
     writeln!(
         out,
-        "{:<22}{:>12}{:>12}{:>12}{:>12}",
-        "one event", "bytes", "scan", "scan, read", "cut, read"
+        "| one event | bytes | scan | scan, read | in pieces, read |\n|---|---:|---:|---:|---:|"
     )?;
     for case in cases() {
+        let (name, bytes) = (case.name, case.event.len());
         let stream = case.event.repeat(EVENTS);
-        let scanned = nanoseconds(|| scan(&case, &stream, CHUNK, |_| true));
-        let read = nanoseconds(|| scan_and_read(&case, &stream, CHUNK));
+        let scanned = nanoseconds(|| scan(&case, &stream, CHUNK, |_| true))?;
+        let read = nanoseconds(|| scan_and_read(&case, &stream, CHUNK))?;
         // Every event comes in two chunks, and most in three.
-        let cut = nanoseconds(|| scan_and_read(&case, &stream, case.event.len() / 2));
+        let cut = nanoseconds(|| scan_and_read(&case, &stream, bytes / 2))?;
         writeln!(
             out,
-            "{:<22}{:>12}{scanned:>12.0}{read:>12.0}{cut:>12.0}",
-            case.name,
-            case.event.len()
+            "| {name} | {bytes} | {scanned:.0} | {read:.0} | {cut:.0} |"
         )?;
     }
     Ok(())
@@ -51,7 +51,7 @@ fn scan(
     case: &Case,
     stream: &[u8],
     size: usize,
-    mut question: impl FnMut(&fuseline_llm::StreamEvent<'_>) -> bool,
+    mut question: impl FnMut(&StreamEvent<'_>) -> bool,
 ) -> usize {
     let mut scanner = Scanner::new(case.framing, Scanner::EVENT_LIMIT);
     let mut count = 0;
@@ -67,24 +67,12 @@ fn scan(
     count
 }
 
-/// The best of many passes, each shorter than a time slice, per event.
-#[expect(
-    clippy::disallowed_methods,
-    clippy::panic,
-    reason = "a benchmark reads the clock, and measures nothing when events are missed"
-)]
-fn nanoseconds(pass: impl Fn() -> usize) -> f64 {
-    let begin = Instant::now();
-    let mut best = Duration::MAX;
-    while begin.elapsed() < PATIENCE {
-        let begin = Instant::now();
-        let count = pass();
-        best = best.min(begin.elapsed());
-        if count != EVENTS {
-            panic!("{count} of {EVENTS} events were seen");
-        }
-    }
-    best.as_secs_f64() * 1e9 / EVENTS as f64
+/// Nanoseconds of the quickest pass, per event.
+fn nanoseconds(pass: impl Fn() -> usize) -> Result<f64> {
+    let mut count = 0;
+    let time = quickest(|| count = pass());
+    ensure!(count == EVENTS, "{count} of {EVENTS} events were seen");
+    Ok(time.as_secs_f64() * 1e9 / EVENTS as f64)
 }
 
 fn cases() -> Vec<Case> {
