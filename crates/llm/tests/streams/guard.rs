@@ -1,0 +1,5 @@
+//! The stream guard in virtual time: every ending in every dialect, the bytes that go on, and how others failed.
+
+mod endings;
+mod run;
+mod speech;
