@@ -1,5 +1,8 @@
 //! The stream guard in virtual time: every ending in every dialect, the bytes that go on, and how others failed.
 
 mod endings;
+mod error_events;
+mod identity;
 mod run;
 mod speech;
+mod timers;

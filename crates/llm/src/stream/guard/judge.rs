@@ -27,9 +27,11 @@ pub(super) enum Judgement {
 
 /// The error that a stream told of.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Told {
-    pub(super) name: Option<Box<str>>,
-    pub(super) data: Box<[u8]>,
+struct Told {
+    name: Option<Box<str>>,
+    data: Box<[u8]>,
+    /// Whether it was told as a reason to finish.
+    is_finish: bool,
 }
 
 impl fmt::Debug for Told {
@@ -96,6 +98,7 @@ impl Judge {
             self.error = Some(Told {
                 name: error.name.map(Into::into),
                 data: error.data.get(..MAX_ERROR).unwrap_or(error.data).into(),
+                is_finish: seen.finish.is_some(),
             });
             self.is_raised = is_raised(self.dialect, self.framing, event);
             return Judgement::Error;
@@ -143,9 +146,17 @@ impl Judge {
         if self.reader.has_output() {
             transcript.note_content();
         }
-        if let Some(error) = self.error() {
-            let data = String::from_utf8_lossy(error.data);
-            transcript.note_error(error.name.unwrap_or_default(), &data);
+        if let Some(told) = &self.error {
+            let data = String::from_utf8_lossy(&told.data);
+            if told.is_finish {
+                // There may be rules for the reason, and an error beside it.
+                transcript.note(&Event {
+                    name: "",
+                    data: &data,
+                });
+            } else {
+                transcript.note_error(told.name.as_deref().unwrap_or_default(), &data);
+            }
         }
         match self.finish {
             Some(finish) => transcript.note_finish(finish.as_str()),

@@ -10,8 +10,11 @@ use super::speech::Speech;
 /// How a stream ends after what it has said so far.
 type End = fn(&mut Run, &Speech);
 
-/// Endings that are failures, in each dialect alike; and what they are called after content.
-const FAILURES: [(&str, End, fn() -> StreamEnding); 8] = [
+/// What happens, and what it is called after content.
+type Case = (&'static str, End, fn() -> StreamEnding);
+
+/// Endings that are failures, in each dialect alike.
+const FAILURES: [Case; 8] = [
     (
         "the end without an end marker",
         |run, _| {
