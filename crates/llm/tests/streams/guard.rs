@@ -3,6 +3,7 @@
 mod endings;
 mod error_events;
 mod identity;
+mod reports;
 mod run;
 mod speech;
 mod timers;
