@@ -1,10 +1,12 @@
-//! What scanning and reading a stream costs: nanoseconds of one core per event, by framing and dialect.
+//! What scanning, reading and guarding a stream costs: nanoseconds of one core per event, by framing and dialect.
 
 use std::hint::black_box;
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use fuseline_llm::{Dialect, Framing, Piece, Scanner, StreamReader};
+use bytes::Bytes;
+use fuseline_core::Tick;
+use fuseline_llm::{Dialect, Framing, Piece, Scanner, StreamGuard, StreamReader, StreamTimers};
 
 /// The size of a chunk: what one read of a socket brings when a provider is quick.
 const CHUNK: usize = 16 * 1024;
@@ -22,8 +24,8 @@ fn main() -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "{:<22}{:>12}{:>12}{:>12}{:>12}",
-        "one event", "bytes", "scan", "scan, read", "cut, read"
+        "{:<22}{:>12}{:>12}{:>12}{:>12}{:>12}{:>12}",
+        "one event", "bytes", "scan", "scan, read", "cut, read", "guard", "cut, guard"
     )?;
     for case in cases() {
         let stream = case.event.repeat(EVENTS);
@@ -31,9 +33,12 @@ fn main() -> io::Result<()> {
         let read = nanoseconds(|| scan_and_read(&case, &stream, CHUNK));
         // Every event comes in two chunks, and most in three.
         let cut = nanoseconds(|| scan_and_read(&case, &stream, case.event.len() / 2));
+        let stream = Bytes::from(stream);
+        let guarded = nanoseconds(|| guard(&case, &stream, CHUNK));
+        let cut_guarded = nanoseconds(|| guard(&case, &stream, case.event.len() / 2));
         writeln!(
             out,
-            "{:<22}{:>12}{scanned:>12.0}{read:>12.0}{cut:>12.0}",
+            "{:<22}{:>12}{scanned:>12.0}{read:>12.0}{cut:>12.0}{guarded:>12.0}{cut_guarded:>12.0}",
             case.name,
             case.event.len()
         )?;
@@ -44,6 +49,23 @@ fn main() -> io::Result<()> {
 fn scan_and_read(case: &Case, stream: &[u8], size: usize) -> usize {
     let mut reader = StreamReader::new(case.dialect);
     scan(case, stream, size, |event| reader.read(event).is_content())
+}
+
+/// How many events' bytes went on.
+fn guard(case: &Case, stream: &Bytes, size: usize) -> usize {
+    let timers = StreamTimers::default();
+    let (dialect, framing) = (case.dialect, case.framing);
+    let mut guard = StreamGuard::new(dialect, framing, timers, Duration::ZERO, Tick::ZERO);
+    let (mut begin, mut forwarded) = (0, 0);
+    while begin < stream.len() {
+        let end = stream.len().min(begin + size);
+        guard.bytes(stream.slice(begin..end), Tick::ZERO);
+        while let Some(bytes) = guard.forward() {
+            forwarded += black_box(bytes).len();
+        }
+        begin = end;
+    }
+    forwarded / case.event.len()
 }
 
 /// How many events passed the question.
