@@ -7,7 +7,7 @@
 //! |---|---|---|
 //! | request | path and body | [`RequestFacts`] |
 //! | route | [`Route`], [`Limits`] | [`Plan`], then one [`Step`] at a time |
-//! | watch a stream | [`Scanner`], bytes | [`Piece`], its [`StreamEvent`], and what [`StreamReader`] has [`Seen`] in it |
+//! | watch a stream | [`StreamGuard`], bytes | what may go on to the caller, and the [`StreamEnding`] |
 //! | permit, classify, record | [`Head`], bytes, [`Fault`] | [`Attempt`], which gives one [`Verdict`] |
 //! | next | [`Verdict`], [`Standing`] | [`Plan::after`] |
 //!
@@ -72,8 +72,8 @@ pub use mask::mask;
 pub use request::{Operation, Protocol, RequestFacts, Shape};
 pub use route::{Admission, Fallback, Limits, Plan, Reason, Route, Standing, Step};
 pub use stream::{
-    Dialect, ErrorEvent, Finish, Framing, Piece, Scanned, Scanner, Seen, StreamEvent, StreamReader,
-    Usage,
+    Dialect, ErrorEvent, Finish, Framing, Piece, Scanned, Scanner, Seen, StreamEnding, StreamEvent,
+    StreamGuard, StreamReader, StreamTimers, Timer, Usage, reasoning_first_token,
 };
 pub use target::{Owner, Target, credential_id};
 pub use verdict::Verdict;

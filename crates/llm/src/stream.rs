@@ -10,6 +10,7 @@
 mod dialect;
 mod event_stream;
 mod framing;
+mod guard;
 mod objects;
 mod reader;
 mod sse;
@@ -21,6 +22,7 @@ use self::dialect::ToolCall;
 pub use self::dialect::{Dialect, Finish, Usage};
 pub use self::framing::Framing;
 use self::framing::{Found, Machine};
+pub use self::guard::{StreamEnding, StreamGuard, StreamTimers, Timer, reasoning_first_token};
 pub use self::reader::{ErrorEvent, Seen, StreamReader};
 
 /// A buffer that has grown beyond this for one event is given back after it.

@@ -6,6 +6,8 @@
 
 use std::borrow::Cow;
 
+use bytes::Bytes;
+
 use super::StreamEvent;
 use super::framing::Found;
 
@@ -165,4 +167,33 @@ fn split_value(kind: u8, rest: &[u8]) -> Option<(&[u8], &[u8])> {
         _ => return None,
     };
     rest.split_at_checked(length)
+}
+
+/// The frame of an exception with this payload of JSON; none where a length does not fit its field.
+pub(super) fn exception(name: &str, payload: &[u8]) -> Option<Bytes> {
+    const TEXT: u8 = 7;
+    let mut headers = Vec::new();
+    for (key, value) in [
+        (":exception-type", name),
+        (":content-type", "application/json"),
+        (":message-type", "exception"),
+    ] {
+        headers.push(u8::try_from(key.len()).ok()?);
+        headers.extend_from_slice(key.as_bytes());
+        headers.push(TEXT);
+        headers.extend(u16::try_from(value.len()).ok()?.to_be_bytes());
+        headers.extend_from_slice(value.as_bytes());
+    }
+    let headers_length = u32::try_from(headers.len()).ok()?;
+    let payload_length = u32::try_from(payload.len()).ok()?;
+    let total = OVERHEAD
+        .checked_add(headers_length)?
+        .checked_add(payload_length)?;
+    let mut frame = total.to_be_bytes().to_vec();
+    frame.extend(headers_length.to_be_bytes());
+    frame.extend(crc32fast::hash(&frame).to_be_bytes());
+    frame.extend(headers);
+    frame.extend_from_slice(payload);
+    frame.extend(crc32fast::hash(&frame).to_be_bytes());
+    Some(frame.into())
 }

@@ -12,6 +12,7 @@ pub(crate) struct Recorded {
     pub(crate) id: String,
     dialect: String,
     framing: String,
+    pub(crate) transport: String,
     pub(crate) kind: String,
     chunks: Vec<Chunk>,
 }

@@ -44,6 +44,15 @@ const REASONS: [(&str, Finish); 24] = [
 ];
 
 impl Finish {
+    /// The reason in the word that stands for it: a provider's own, or the most common one.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Stop => "stop",
+            Self::Length => "length",
+            Self::Policy(reason) | Self::Failure(reason) => reason,
+        }
+    }
+
     /// None for an empty reason, which some send until they have one.
     pub(super) fn of(reason: &str) -> Option<Self> {
         if reason.is_empty() {
