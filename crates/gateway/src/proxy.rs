@@ -11,6 +11,7 @@ mod address;
 mod client;
 mod context;
 mod course;
+mod exchange;
 mod guard;
 mod headers;
 mod ingress;
@@ -27,7 +28,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fuseline_core::Registry;
-use fuseline_llm::{Limits, Operation};
+use fuseline_llm::{Classifier, Limits, Operation};
 use http::{Request, Response};
 use hyper::body::Incoming;
 
@@ -116,6 +117,11 @@ impl Proxy {
     /// The breakers.
     pub(crate) fn registry(&self) -> &Registry {
         self.guards.registry()
+    }
+
+    /// What judges answers.
+    fn classifier(&self) -> &Classifier {
+        Classifier::builtin()
     }
 
     fn route(&self, call: &Call) -> Option<&Route> {

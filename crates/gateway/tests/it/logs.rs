@@ -75,7 +75,7 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
             tried["kind"].as_str(),
             tried["attempts"].as_u64()
         ),
-        (Some(503), Some("server_error"), Some(1))
+        (Some(503), Some("overloaded"), Some(1))
     );
     assert_eq!(
         (refused["kind"].as_str(), refused["breaker_state"].as_str()),

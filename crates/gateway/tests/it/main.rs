@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod admin;
+mod classified;
 mod cli;
 mod config;
 mod connections;
