@@ -15,6 +15,7 @@ mod exchange;
 mod guard;
 mod headers;
 mod ingress;
+mod outage;
 mod own;
 mod refusal;
 mod respond;
@@ -38,6 +39,7 @@ use context::Context;
 use course::Course;
 use guard::Guards;
 use ingress::{Answered, Call, Lane};
+use outage::Outage;
 use respond::Body;
 use upstream::Upstream;
 
@@ -47,6 +49,7 @@ pub(crate) struct Proxy {
     upstreams: BTreeMap<String, Upstream>,
     guards: Guards,
     clients: Clients,
+    outage: Outage,
     salt: [u8; 16],
     seeds: AtomicU64,
 }
@@ -108,6 +111,7 @@ impl Proxy {
             upstreams: upstreams.collect::<Result<_, BuildError>>()?,
             guards: Guards::new(&config, seed),
             clients: Clients::new(crypto)?,
+            outage: Outage::default(),
             config,
             salt,
             seeds: AtomicU64::new(seed),

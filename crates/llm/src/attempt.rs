@@ -174,6 +174,13 @@ impl Attempt {
         self.conclude(verdict, now)
     }
 
+    /// The driver knows that the failure is its own side's: it will be recorded as neutral.
+    pub fn acquit(&mut self) {
+        if let Some(verdict) = &mut self.exchange.verdict {
+            verdict.provider_fault = false;
+        }
+    }
+
     /// Records the verdict, unless `next` repeats the attempt under the same permit. `patience` is how long the call
     /// could still wait for a target, [`Plan::patience`](crate::Plan::patience).
     pub fn settle(&mut self, next: Step, patience: Duration, now: Tick) {

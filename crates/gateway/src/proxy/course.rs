@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use fuseline_core::{Count, Policy, Reason as Refused, Scope, Tick};
-use fuseline_llm::{Attempt, Plan, Reason, Shape, Step, Terms, Verdict};
+use fuseline_llm::{Attempt, Evidence, Plan, Reason, Shape, Standing, Step, Terms, Verdict};
 use hyper::body::Incoming;
 
 use super::Proxy;
 use super::context::Context;
 use super::exchange::{Answer, Came, Driven, Exchange};
 use super::ingress::Call;
+use super::outage::OURS;
 use super::refusal::{Cause, Refusal};
 use super::way::{NO_ROOM, Way, admit};
 use crate::config::Timeouts;
@@ -92,6 +93,7 @@ impl<'c> Course<'c> {
             let now = self.context.now();
             let verdict = match came {
                 Came::Opened(answer) => {
+                    self.is_ours(at, None, now);
                     return Ending::Opened(answer, attempt, self.plan.patience(now));
                 }
                 Came::Answered(answer, verdict) => {
@@ -101,9 +103,13 @@ impl<'c> Course<'c> {
                 Came::Nothing(verdict) => verdict,
             };
             self.note(at, &verdict);
+            let standing = attempt.standing(now);
+            if self.is_ours(at, Some(&verdict.evidence), now) && standing == Standing::Probe {
+                attempt.acquit();
+            }
             step = self.plan.after(
                 &verdict,
-                attempt.standing(now),
+                standing,
                 |target| admit(&mut self.ways, self.context, target, now),
                 now,
             );
@@ -242,6 +248,19 @@ impl<'c> Course<'c> {
         }
     }
 
+    /// Whether no provider can be reached, so that the failures are our own.
+    fn is_ours(&mut self, at: usize, evidence: Option<&Evidence>, now: Tick) -> bool {
+        let Some(way) = self.ways.get(at) else {
+            return false;
+        };
+        let provider = way.target.provider();
+        let stands = self.proxy.outage.note(provider, evidence, now);
+        if stands && !self.context.why().contains(OURS) {
+            self.context.because(OURS);
+        }
+        stands
+    }
+
     /// No further attempt: what was answered last, or why nobody was asked.
     fn give_up(mut self, reason: Reason) -> Ending {
         let repeated = self.plan.attempts() > 1 && reason != Reason::Final;
@@ -269,6 +288,9 @@ impl<'c> Course<'c> {
     }
 
     fn refused(self) -> Ending {
+        if self.proxy.outage.stands() {
+            self.context.because(OURS);
+        }
         let refusals = || self.ways.iter().filter_map(|way| way.refused.as_ref());
         if let Some(first) = self.ways.first() {
             self.context.refused(&first.target);

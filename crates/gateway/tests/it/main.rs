@@ -12,6 +12,7 @@ mod field_reports;
 mod layers;
 mod logs;
 mod mock;
+mod outage;
 mod proxy;
 mod replay;
 mod shutdown;

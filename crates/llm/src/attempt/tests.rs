@@ -646,3 +646,14 @@ fn leaving_counts_as_a_timeout_after_a_long_wait_without_a_byte() {
         "nobody is kept waiting by it"
     );
 }
+
+#[test]
+fn an_acquitted_probe_gives_its_slot_back_and_the_cooldown_does_not_grow() {
+    let (bench, now) = due_for_a_probe();
+    let mut attempt = bench.begin(now);
+    let _ = attempt.failed(Fault::Refused, now);
+    attempt.acquit();
+    attempt.settle(DONE, PATIENCE, now);
+    assert_eq!(bench.model(now), Some(State::HalfOpen));
+    assert_eq!(Admission::of(&bench.scopes, now), Admission::Probe);
+}
