@@ -18,6 +18,7 @@ mod provider;
 mod reader;
 mod reference;
 mod route;
+mod rules;
 mod secret;
 mod timeouts;
 mod value;

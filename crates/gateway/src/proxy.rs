@@ -11,9 +11,11 @@ mod address;
 mod client;
 mod context;
 mod course;
+mod exchange;
 mod guard;
 mod headers;
 mod ingress;
+mod outage;
 mod own;
 mod refusal;
 mod respond;
@@ -27,7 +29,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fuseline_core::Registry;
-use fuseline_llm::{Limits, Operation};
+use fuseline_llm::{Classifier, Limits, Operation};
 use http::{Request, Response};
 use hyper::body::Incoming;
 
@@ -37,6 +39,7 @@ use context::Context;
 use course::Course;
 use guard::Guards;
 use ingress::{Answered, Call, Lane};
+use outage::Outage;
 use respond::Body;
 use upstream::Upstream;
 
@@ -46,6 +49,8 @@ pub(crate) struct Proxy {
     upstreams: BTreeMap<String, Upstream>,
     guards: Guards,
     clients: Clients,
+    outage: Outage,
+    classifier: Arc<Classifier>,
     salt: [u8; 16],
     seeds: AtomicU64,
 }
@@ -107,6 +112,8 @@ impl Proxy {
             upstreams: upstreams.collect::<Result<_, BuildError>>()?,
             guards: Guards::new(&config, seed),
             clients: Clients::new(crypto)?,
+            outage: Outage::default(),
+            classifier: config.classifier(),
             config,
             salt,
             seeds: AtomicU64::new(seed),
@@ -116,6 +123,11 @@ impl Proxy {
     /// The breakers.
     pub(crate) fn registry(&self) -> &Registry {
         self.guards.registry()
+    }
+
+    /// What judges answers.
+    fn classifier(&self) -> &Classifier {
+        &self.classifier
     }
 
     fn route(&self, call: &Call) -> Option<&Route> {

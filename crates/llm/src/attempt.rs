@@ -3,23 +3,24 @@
 //! A driver does the I/O and tells what it saw:
 //!
 //! 1. [`Attempt::begin`] asks the target's breakers for leave.
-//! 2. [`head`](Attempt::head), [`body`](Attempt::body) for each piece, then [`end`](Attempt::end) or
+//! 2. [`head`](Attempt::head), [`body`](Attempt::body) for each piece, then one of
+//!    [`answered`](Attempt::answered), where the answer was read, [`end`](Attempt::end), where it was passed on, and
 //!    [`failed`](Attempt::failed). The first verdict stands: what is said after it changes nothing.
 //! 3. With that verdict it asks the [`Plan`](crate::Plan) for the next step and hands it to
 //!    [`settle`](Attempt::settle), which records the outcome unless the permit spans the coming retry; after the wait
 //!    comes [`again`](Attempt::again).
 //!
 //! **Whatever happens, the permit settles exactly once.** A success is recorded the moment it is known. An attempt
-//! that is dropped (the caller left, a panic) is cancelled, in the middle of a retry's wait as well.
+//! that is dropped (a panic) is cancelled, in the middle of a retry's wait as well; so is one whose caller
+//! [leaves](Attempt::cancelled), unless he has waited for so long that his leaving is the provider's failure.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
 
 use fuseline_core::{Count, Kind, ScopedPermit, ScopedRejection, Scopes, Tick};
 
-use crate::classify::{Phase, classify_end, classify_fault, classify_head};
+use crate::classify::{Answer, Classifier, Phase, classify_end, classify_fault};
 use crate::evidence::{Evidence, Fault};
-use crate::head::Head;
 use crate::request::{Operation, Shape};
 use crate::route::{Standing, Step};
 use crate::verdict::Verdict;
@@ -37,6 +38,8 @@ pub struct Terms {
     pub limit: Duration,
     /// A streaming probe that has delivered for this long is a success.
     pub probe_proof: Duration,
+    /// A caller who leaves after this long without a byte of a body has met a timeout.
+    pub cancel_counts_after: Duration,
 }
 
 /// One visit to a target.
@@ -110,18 +113,15 @@ impl Attempt {
         })
     }
 
-    /// The head has come. Gives the verdict unless the status is 2xx or 304; `wall` is what time it is. A rate limit's hint
-    /// holds other calls of the same key back at once.
-    pub fn head(&mut self, head: &Head<'_>, wall: SystemTime, now: Tick) -> Option<Verdict> {
-        self.exchange.phase = Phase::Body(self.terms.shape);
+    /// The head has come, with this status: what follows a failure is no stream, whatever was asked for.
+    pub fn head(&mut self, status: u16, now: Tick) {
+        let is_success = (200..300).contains(&status);
+        self.exchange.phase = Phase::Body(if is_success {
+            self.terms.shape
+        } else {
+            Shape::Plain
+        });
         self.sign_of_life(now);
-        let verdict = classify_head(head, wall)?;
-        if verdict.kind == Some(Kind::RateLimit)
-            && let Some(hint) = verdict.wait()
-        {
-            self.scopes.hold(hint, now);
-        }
-        Some(self.conclude(verdict, now))
     }
 
     /// A piece of the body has come.
@@ -132,8 +132,8 @@ impl Attempt {
         self.exchange.body_bytes = self.exchange.body_bytes.saturating_add(bytes as u64);
         let first = *self.exchange.first_byte.get_or_insert(now);
         self.sign_of_life(now);
-        let proven =
-            self.terms.shape == Shape::Stream && now.since(first) >= self.terms.probe_proof;
+        let is_stream = self.exchange.phase == Phase::Body(Shape::Stream);
+        let proven = is_stream && now.since(first) >= self.terms.probe_proof;
         if self.role == Role::Probe && proven && self.exchange.verdict.is_none() {
             self.record(
                 &Verdict::success(),
@@ -144,20 +144,41 @@ impl Attempt {
         }
     }
 
-    /// The body has come to its proper end.
+    /// The answer has been read as far as it is read before it is passed on; `wall` is what time it is. A rate limit's
+    /// hint holds other calls of the same key back at once.
+    pub fn answered(
+        &mut self,
+        classifier: &Classifier,
+        answer: &Answer<'_>,
+        wall: SystemTime,
+        now: Tick,
+    ) -> Verdict {
+        let verdict = classifier.classify(answer, wall);
+        if verdict.kind == Some(Kind::RateLimit)
+            && let Some(hint) = verdict.wait()
+        {
+            self.scopes.hold(hint, now);
+        }
+        self.conclude(verdict, now)
+    }
+
+    /// The body has come to its proper end, passed on and not looked into.
     pub fn end(&mut self, now: Tick) -> Verdict {
         let verdict = classify_end(self.terms.operation, self.exchange.body_bytes);
-        let verdict = self.conclude(verdict, now);
-        if verdict.is_success() {
-            self.record(&verdict, self.exchange.took, Duration::ZERO, now);
-        }
-        verdict
+        self.conclude(verdict, now)
     }
 
     /// The exchange has broken off.
     pub fn failed(&mut self, fault: Fault, now: Tick) -> Verdict {
         let verdict = classify_fault(fault, self.exchange.phase);
         self.conclude(verdict, now)
+    }
+
+    /// The driver knows that the failure is its own side's: it will be recorded as neutral.
+    pub fn acquit(&mut self) {
+        if let Some(verdict) = &mut self.exchange.verdict {
+            verdict.provider_fault = false;
+        }
     }
 
     /// Records the verdict, unless `next` repeats the attempt under the same permit. `patience` is how long the call
@@ -189,9 +210,15 @@ impl Attempt {
         Ok(())
     }
 
-    /// The caller has left.
+    /// The caller has left. That counts for nothing, unless he has waited for a first byte for longer than
+    /// `cancel_counts_after`: then it is a timeout.
     pub fn cancelled(&mut self, now: Tick) {
-        if let Some(permit) = self.permit.take() {
+        let waited = now.since(self.exchange.began);
+        let is_kept_waiting = self.exchange.verdict.is_none() && self.exchange.first_byte.is_none();
+        if is_kept_waiting && waited >= self.terms.cancel_counts_after {
+            let verdict = Verdict::failure(Kind::Timeout, Evidence::CallerLeft);
+            self.record(&verdict, waited, Duration::ZERO, now);
+        } else if let Some(permit) = self.permit.take() {
             permit.cancel(now);
         }
     }
@@ -227,7 +254,11 @@ impl Attempt {
             };
             exchange.took = content.since(exchange.began);
         }
-        exchange.verdict.get_or_insert(verdict).clone()
+        let verdict = exchange.verdict.get_or_insert(verdict).clone();
+        if verdict.is_success() {
+            self.record(&verdict, self.exchange.took, Duration::ZERO, now);
+        }
+        verdict
     }
 
     fn record(&mut self, verdict: &Verdict, took: Duration, patience: Duration, now: Tick) {

@@ -115,6 +115,11 @@ impl Classifier {
         })
     }
 
+    /// The names that [`Answer::provider`] may have beside none, in no order: providers that have rules of their own.
+    pub fn providers(&self) -> impl Iterator<Item = &str> {
+        self.tables.iter().flat_map(Tables::providers)
+    }
+
     /// The verdict on an exchange; `wall` is what time it is, for hints that are dates. Looks at no more than the
     /// first 64 KiB of a failure's body. Never panics, whatever the bytes.
     pub fn classify(&self, answer: &Answer<'_>, wall: SystemTime) -> Verdict {

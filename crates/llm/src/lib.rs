@@ -8,13 +8,16 @@
 //! | request | path and body | [`RequestFacts`] |
 //! | route | [`Route`], [`Limits`] | [`Plan`], then one [`Step`] at a time |
 //! | watch a stream | [`StreamGuard`], bytes | what may go on to the caller, and the [`StreamEnding`] |
-//! | permit, classify, record | [`Head`], bytes, [`Fault`] | [`Attempt`], which gives one [`Verdict`] |
+//! | permit, classify, record | [`Answer`] or [`Fault`] | [`Attempt`], which gives one [`Verdict`] by its [`Classifier`] |
 //! | next | [`Verdict`], [`Standing`] | [`Plan::after`] |
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
 //! use fuseline_core::{Count, Policies, Policy, Registry, Scopes, Tick};
-//! use fuseline_llm::{Admission, Attempt, Head, Limits, Operation, Owner, Plan, Shape, Step, Target, Terms};
+//! use fuseline_llm::{
+//!     Admission, Answer, Attempt, Body, Classifier, Ending, Head, Limits, Operation, Owner, Plan, Shape, Step, Target,
+//!     Terms,
+//! };
 //!
 //! let (registry, now) = (Registry::default(), Tick::ZERO);
 //! let target = Target::new("primary", "large", "key 0", Owner::Gateway);
@@ -30,18 +33,28 @@
 //!     count: Count::Call,
 //!     limit: Duration::from_secs(600),
 //!     probe_proof: Duration::from_secs(5),
+//!     cancel_counts_after: Duration::from_secs(20),
 //! };
 //! let mut attempt = Attempt::begin(&scopes, terms, now)?;
-//! // The provider answers 503; a driver would have sent the request here.
+//! // The provider answers; a driver would have sent the request here.
 //! let headers = http::HeaderMap::new();
-//! let verdict = attempt.head(&Head::new(503, &headers), SystemTime::UNIX_EPOCH, now).expect("no success");
+//! let answer = |status, body| Answer {
+//!     provider: "openai",
+//!     operation: Operation::Create,
+//!     head: Some(Head::new(status, &headers)),
+//!     body: Body::Whole(body),
+//!     ending: Ending::Complete,
+//! };
+//! let (rules, wall) = (Classifier::builtin(), SystemTime::UNIX_EPOCH);
+//! attempt.head(503, now);
+//! let verdict = attempt.answered(rules, &answer(503, b"try later"), wall, now);
 //! let step = plan.after(&verdict, attempt.standing(now), |_| Admission::of(&scopes, now), now);
 //! attempt.settle(step, plan.patience(now), now);
 //! let Step::RetryAfter { target: 0, delay } = step else { unreachable!() };
 //! let now = now + delay;
 //! attempt.again(now)?;
-//! attempt.body(120, now);
-//! assert!(attempt.end(now).is_success());
+//! attempt.head(200, now);
+//! assert!(attempt.answered(rules, &answer(200, br#"{"choices": [{"message": {"content": "Hi"}}]}"#), wall, now).is_success());
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!

@@ -11,7 +11,6 @@ const LATER: &[(&str, Option<&str>)] = &[
     ("on_exhausted", Some("[]")),
     ("on", None),
     ("replay_memory", None),
-    ("cancel_counts_after", None),
     ("timeouts.stall", None),
     ("timeouts.idle", None),
     ("timeouts.total", Some("\"0s\"")),

@@ -11,7 +11,7 @@ use toml::de::DeValue;
 use super::check::Survey;
 use super::reader::{Choices, Section};
 use super::value::{Setting, Wrong, text};
-use super::{TimeoutSpec, breaker};
+use super::{TimeoutSpec, breaker, rules};
 
 /// One provider.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct Provider {
     pub protocol: Protocol,
     /// Where its API begins.
     pub base_url: BaseUrl,
+    /// The name by which the classifier knows it; empty where only the rules for everybody hold.
+    pub rules: String,
     /// Whose key is shown to it.
     pub credential: Credential,
     /// Time limits for this provider.
@@ -139,15 +141,22 @@ impl Provider {
         }
         let protocol = section.need_choice("protocol", PROTOCOLS, "the dialect of its API");
         survey.providers.insert(name.to_owned(), protocol);
-        let base_url = section.need(
+        let base_url: Option<BaseUrl> = section.need(
             "base_url",
             "where its API begins; the version part is joined once, written or not",
         );
+        let rules = rules::read(section);
         let credential = Credential::read(section);
         let timeouts = section.table("timeouts", TimeoutSpec::read);
         let breaker = section.table("breaker", breaker::read);
         Some(Self {
             protocol: protocol?,
+            rules: rules.unwrap_or_else(|| {
+                base_url
+                    .as_ref()
+                    .map_or("", |base| rules::of_address(base.uri()))
+                    .to_owned()
+            }),
             base_url: base_url?,
             credential: credential?,
             timeouts,

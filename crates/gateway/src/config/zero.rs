@@ -6,6 +6,7 @@ use fuseline_core::PolicySpec;
 use http::Uri;
 
 use super::provider::{BaseUrl, Credential, Protocol, Provider};
+use super::rules;
 use super::timeouts::TimeoutSpec;
 
 /// Name (and path prefix), protocol and where the API begins.
@@ -36,9 +37,11 @@ const KNOWN: [(&str, Protocol, &str); 9] = [
 /// The providers served under their names where none is configured.
 pub(super) fn providers() -> BTreeMap<String, Provider> {
     let provider = |(name, protocol, base_url): (&str, Protocol, &'static str)| {
+        let base_url = Uri::from_static(base_url);
         let provider = Provider {
             protocol,
-            base_url: BaseUrl::known(Uri::from_static(base_url)),
+            rules: rules::of_address(&base_url).to_owned(),
+            base_url: BaseUrl::known(base_url),
             credential: Credential::Caller,
             timeouts: TimeoutSpec::default(),
             breaker: PolicySpec::default(),

@@ -2,18 +2,17 @@
 
 use std::time::Duration;
 
-use fuseline_core::{Count, Policy, Scope, Tick};
-use fuseline_llm::{
-    Admission, Attempt, Evidence, Plan, Reason, Shape, Step, Target, Terms, Verdict,
-};
+use fuseline_core::{Count, Policy, Reason as Refused, Scope, Tick};
+use fuseline_llm::{Attempt, Evidence, Plan, Reason, Shape, Standing, Step, Terms, Verdict};
 use hyper::body::Incoming;
 
 use super::Proxy;
 use super::context::Context;
+use super::exchange::{Answer, Came, Driven, Exchange};
 use super::ingress::Call;
+use super::outage::OURS;
 use super::refusal::{Cause, Refusal};
-use super::upstream::{Answer, Came, Driven, exchange};
-use super::way::Way;
+use super::way::{NO_ROOM, Way, admit};
 use crate::config::Timeouts;
 
 /// How a call ended.
@@ -44,8 +43,8 @@ pub(crate) struct Course<'c> {
     plan: Plan,
     /// The last whole answer, and the index of the way by which it came.
     kept: Option<(usize, Answer<Option<Incoming>>)>,
-    /// What the last verdict rests on.
-    last: Option<Evidence>,
+    /// The status of the last failure.
+    last: Option<u16>,
 }
 
 impl<'c> Course<'c> {
@@ -71,15 +70,13 @@ impl<'c> Course<'c> {
     /// Takes step after step until there is an answer.
     pub(crate) async fn run(mut self) -> Ending {
         let now = self.context.now();
-        let mut step = self.plan.next(
-            |target| admit(&mut self.ways, self.context, target, now),
-            now,
-        );
+        let mut step = self.next(now);
         let mut visit: Option<Box<Driven>> = None;
         loop {
             let begun = match step {
                 Step::Try(at) => self.begin(at),
                 Step::RetryAfter { target, delay } => self.again(target, delay, visit.take()).await,
+                Step::Wait(wait) => Err(self.sit_out(wait).await),
                 Step::GiveUp(reason) => return self.give_up(reason),
             };
             let (at, mut attempt) = match begun {
@@ -96,6 +93,7 @@ impl<'c> Course<'c> {
             let now = self.context.now();
             let verdict = match came {
                 Came::Opened(answer) => {
+                    self.is_ours(at, None, now);
                     return Ending::Opened(answer, attempt, self.plan.patience(now));
                 }
                 Came::Answered(answer, verdict) => {
@@ -105,15 +103,26 @@ impl<'c> Course<'c> {
                 Came::Nothing(verdict) => verdict,
             };
             self.note(at, &verdict);
+            let standing = attempt.standing(now);
+            if self.is_ours(at, Some(&verdict.evidence), now) && standing == Standing::Probe {
+                attempt.acquit();
+            }
             step = self.plan.after(
                 &verdict,
-                attempt.standing(now),
+                standing,
                 |target| admit(&mut self.ways, self.context, target, now),
                 now,
             );
             attempt.settle(step, self.plan.patience(now), now);
             visit = Some(attempt);
         }
+    }
+
+    fn next(&mut self, now: Tick) -> Step {
+        self.plan.next(
+            |target| admit(&mut self.ways, self.context, target, now),
+            now,
+        )
     }
 
     /// Asks the target's breakers for leave; refused, gives the next step.
@@ -141,10 +150,7 @@ impl<'c> Course<'c> {
             }
             None => {}
         }
-        Err(self.plan.next(
-            |target| admit(&mut self.ways, self.context, target, now),
-            now,
-        ))
+        Err(self.next(now))
     }
 
     /// Waits and asks whether the attempt may be repeated; denied, gives the next step.
@@ -164,12 +170,20 @@ impl<'c> Course<'c> {
         if attempt.again(now).is_ok() {
             return Ok((at, attempt));
         }
-        let next = self.plan.next(
-            |target| admit(&mut self.ways, self.context, target, now),
-            now,
-        );
+        let next = self.next(now);
         attempt.settle(next, self.plan.patience(now), now);
         Err(next)
+    }
+
+    /// Waits for a held key, and gives the next step.
+    async fn sit_out(&mut self, wait: Duration) -> Step {
+        tokio::time::sleep(wait).await;
+        for way in &mut self.ways {
+            way.refused
+                .take_if(|refused| refused.rejection.reason == Refused::Held);
+        }
+        let now = self.context.now();
+        self.next(now)
     }
 
     async fn attempt(&mut self, at: usize, attempt: &mut Driven) -> Result<Came, Refusal> {
@@ -187,7 +201,13 @@ impl<'c> Course<'c> {
         let limit = self.limit(&timeouts, now);
         let pool = self.proxy.clients.with_connect_timeout(timeouts.connect);
         tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");
-        Ok(exchange(attempt, &pool, request, &self.call.facts, limit).await)
+        let exchange = Exchange {
+            facts: &self.call.facts,
+            classifier: self.proxy.classifier(),
+            rules: &way.upstream.rules,
+            limit,
+        };
+        Ok(exchange.run(attempt, &pool, request).await)
     }
 
     fn terms(&self, way: &Way<'_>, now: Tick) -> Terms {
@@ -198,6 +218,7 @@ impl<'c> Course<'c> {
             count: policy.map_or(Count::Call, Policy::count),
             limit: self.limit(&self.timeouts(way), now),
             probe_proof: policy.map_or(Duration::ZERO, Policy::probe_proof),
+            cancel_counts_after: self.proxy.config.limits.cancel_counts_after,
         }
     }
 
@@ -220,11 +241,24 @@ impl<'c> Course<'c> {
 
     fn note(&mut self, at: usize, verdict: &Verdict) {
         self.context.ended(verdict.kind);
-        self.last = Some(verdict.evidence.clone());
+        self.last = verdict.evidence.status();
         if let (Some(kind), Some(way)) = (verdict.kind, self.ways.get(at)) {
             self.context
                 .because(format_args!("{way}: {kind} ({})", verdict.evidence));
         }
+    }
+
+    /// Whether no provider can be reached, so that the failures are our own.
+    fn is_ours(&mut self, at: usize, evidence: Option<&Evidence>, now: Tick) -> bool {
+        let Some(way) = self.ways.get(at) else {
+            return false;
+        };
+        let provider = way.target.provider();
+        let stands = self.proxy.outage.note(provider, evidence, now);
+        if stands && !self.context.why().contains(OURS) {
+            self.context.because(OURS);
+        }
+        stands
     }
 
     /// No further attempt: what was answered last, or why nobody was asked.
@@ -245,7 +279,7 @@ impl<'c> Course<'c> {
         }
         if self.plan.attempts() > 0 {
             let why = self.context.why();
-            if matches!(self.last, Some(Evidence::Redirect(_))) {
+            if self.last.is_some_and(|status| (300..400).contains(&status)) {
                 return Ending::Refused(Refusal::redirected(why));
             }
             return Ending::Refused(Refusal::exhausted(reason.as_str(), why));
@@ -254,6 +288,9 @@ impl<'c> Course<'c> {
     }
 
     fn refused(self) -> Ending {
+        if self.proxy.outage.stands() {
+            self.context.because(OURS);
+        }
         let refusals = || self.ways.iter().filter_map(|way| way.refused.as_ref());
         if let Some(first) = self.ways.first() {
             self.context.refused(&first.target);
@@ -281,32 +318,3 @@ impl<'c> Course<'c> {
         ))
     }
 }
-
-/// What the target's breakers say now. A refusal counts as one rejected call, however often a plan asks.
-fn admit(ways: &mut [Way<'_>], context: &mut Context, target: &Target, now: Tick) -> Admission {
-    let Some(way) = ways.iter_mut().find(|way| way.target == *target) else {
-        return Admission::Refused(Duration::ZERO);
-    };
-    let Some(scopes) = &way.scopes else {
-        return Admission::Refused(NO_ROOM);
-    };
-    let admission = Admission::of(scopes, now);
-    if way.refused.is_some() || !matches!(admission, Admission::Refused(_)) {
-        return admission;
-    }
-    match scopes.try_acquire(Duration::ZERO, now) {
-        // It came free in this very moment.
-        Ok(permit) => {
-            permit.cancel(now);
-            Admission::of(scopes, now)
-        }
-        Err(refused) => {
-            context.because(&refused);
-            way.refused = Some(refused);
-            admission
-        }
-    }
-}
-
-/// Worth asking again, where the registry had no room for a breaker.
-const NO_ROOM: Duration = Duration::from_secs(1);

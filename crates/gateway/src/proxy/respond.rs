@@ -10,9 +10,9 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::course::{Ending, Repeating};
+use super::exchange::Answer;
 use super::refusal::Refusal;
 use super::stream::{Passing, Watch};
-use super::upstream::Answer;
 
 /// What the gateway sends: bytes that it has, or an upstream's body as it comes.
 pub(crate) type Body = Either<Full<Bytes>, Passing>;

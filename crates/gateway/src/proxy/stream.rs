@@ -14,7 +14,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::context::Context as CallContext;
-use super::upstream::Driven;
+use super::exchange::Driven;
 
 /// A body that is passed on frame by frame.
 pub(crate) struct Passing {

@@ -1,13 +1,14 @@
 //! `Way`: one candidate of a call, with all that is needed to go there.
 
 use std::fmt;
+use std::time::Duration;
 
 use fuseline_core::{ScopedRejection, Scopes, Tick};
-use fuseline_llm::{Fallback, Owner, Target, credential_id};
+use fuseline_llm::{Admission, Fallback, Owner, Target, credential_id};
 use http::header::HeaderValue;
 use secrecy::ExposeSecret as _;
 
-use super::context::Answerer;
+use super::context::{Answerer, Context};
 use super::headers::CREDENTIALS;
 use super::ingress::{Call, Lane};
 use super::upstream::{Keys, Upstream, key_in};
@@ -16,6 +17,9 @@ use crate::config::{Credential, Provider};
 
 /// Under this name stand the calls that no model is named in.
 const NO_MODEL: &str = "-";
+
+/// Worth asking again, where the registry had no room for a breaker.
+pub(super) const NO_ROOM: Duration = Duration::from_secs(1);
 
 /// A target, its breakers, and how it is called.
 pub(crate) struct Way<'p> {
@@ -131,6 +135,38 @@ impl Proxy {
     }
 }
 
+/// What the target's breakers say now. A refusal counts as one rejected call, however often a plan asks.
+pub(super) fn admit(
+    ways: &mut [Way<'_>],
+    context: &mut Context,
+    target: &Target,
+    now: Tick,
+) -> Admission {
+    let Some(way) = ways.iter_mut().find(|way| way.target == *target) else {
+        return Admission::Refused(Duration::ZERO);
+    };
+    let Some(scopes) = &way.scopes else {
+        return Admission::Refused(NO_ROOM);
+    };
+    let admission = Admission::of(scopes, now);
+    let passes = matches!(admission, Admission::Ready | Admission::Probe);
+    if way.refused.is_some() || passes {
+        return admission;
+    }
+    match scopes.try_acquire(Duration::ZERO, now) {
+        // It came free in this very moment.
+        Ok(permit) => {
+            permit.cancel(now);
+            Admission::of(scopes, now)
+        }
+        Err(refused) => {
+            context.because(&refused);
+            way.refused = Some(refused);
+            admission
+        }
+    }
+}
+
 impl Upstream {
     /// How this provider is reached; each of its keys is known by its place in the configuration.
     pub(super) fn new(name: &str, provider: &Provider) -> Result<Self, BuildError> {
@@ -152,6 +188,7 @@ impl Upstream {
             protocol: provider.protocol,
             base: provider.base_url.uri().clone(),
             keys,
+            rules: provider.rules.clone(),
         })
     }
 }

@@ -33,6 +33,13 @@ fn every_key_can_be_written() {
 }
 
 #[test]
+fn rules_are_those_written_or_those_of_the_address() {
+    let config = full();
+    assert_eq!(config.providers["primary"].rules, "azure");
+    assert_eq!(config.providers["spare"].rules, "groq");
+}
+
+#[test]
 fn what_stands_at_the_top_arrives() {
     let config = full();
     assert_eq!(
@@ -308,7 +315,8 @@ fn keys_without_effect_yet_are_each_named_once() {
     found.dedup();
     assert_eq!(found.len(), count);
     assert!(
-        found.contains(&"fuseline.toml:40: note: hold_back: not in effect yet".to_owned()),
+        found.contains(&"fuseline.toml:41: note: hold_back: not in effect yet".to_owned()),
         "{found:#?}"
     );
+    assert!(!format!("{found:?}").contains("cancel_counts_after"));
 }

@@ -75,7 +75,7 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
             tried["kind"].as_str(),
             tried["attempts"].as_u64()
         ),
-        (Some(503), Some("server_error"), Some(1))
+        (Some(503), Some("overloaded"), Some(1))
     );
     assert_eq!(
         (refused["kind"].as_str(), refused["breaker_state"].as_str()),
@@ -109,5 +109,36 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
         ] {
             assert!(!line.contains(secret), "{line}");
         }
+    }
+}
+
+#[tokio::test]
+async fn a_key_in_an_errors_body_reaches_the_caller_alone() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_env_filter("off,fuseline=trace");
+    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+    let body = r#"{"error":{"code":403,"message":"Permission denied: Consumer 'api_key:AIzaSyA0123456789' has been suspended.","status":"PERMISSION_DENIED","details":[{"reason":"CONSUMER_SUSPENDED","metadata":{"consumer":"api_key:AIzaSyA0123456789"}}]}}"#;
+    for failing in [Reply::status(403).body(body), Reply::ok().body(body)] {
+        let mock = Mock::start(failing).await.unwrap();
+        let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;
+        let answer = send(
+            gateway.addr(),
+            post("/v1/chat/completions", r#"{"model":"m"}"#),
+        )
+        .await;
+        assert_eq!(
+            (answer.status.as_u16(), &answer.body[..]),
+            (403, body.as_bytes())
+        );
+        assert!(!answer.header("x-fuseline-why").is_empty());
+        assert!(!format!("{:?}", answer.headers).contains("AIza"));
+    }
+    until(async || lines.of("call").len() == 2).await;
+    for line in lines.all() {
+        assert!(!line.to_string().contains("AIza"), "{line}");
     }
 }

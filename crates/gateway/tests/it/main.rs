@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod admin;
+mod classified;
 mod classify;
 mod cli;
 mod config;
@@ -12,6 +13,7 @@ mod field_reports;
 mod layers;
 mod logs;
 mod mock;
+mod outage;
 mod proxy;
 mod replay;
 mod shutdown;

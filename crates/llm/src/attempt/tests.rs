@@ -3,6 +3,8 @@
 use fuseline_core::{Policies, Policy, PolicySpec, Registry, ScopeName, State, TripRule};
 
 use super::*;
+use crate::classify::{Body, Ending};
+use crate::head::Head;
 use crate::request::Operation;
 use crate::route::{Admission, Limits, Plan, Reason};
 use crate::target::{Owner, Target};
@@ -74,12 +76,7 @@ impl Bench {
     /// One call to one status, settled at once.
     fn answer(&self, status: u16, headers: &[(&str, &str)], now: Tick) -> Verdict {
         let mut attempt = self.begin(now);
-        let verdict = attempt
-            .head(&Head::new(status, &headers), WALL, now)
-            .unwrap_or_else(|| {
-                attempt.body(2, now);
-                attempt.end(now)
-            });
+        let verdict = answer(&mut attempt, status, headers, "{}", now);
         attempt.settle(DONE, PATIENCE, now);
         verdict
     }
@@ -92,6 +89,26 @@ impl Bench {
     }
 }
 
+/// The whole of an answer comes, and is judged.
+fn answer(
+    attempt: &mut Attempt,
+    status: u16,
+    headers: &[(&str, &str)],
+    body: &str,
+    now: Tick,
+) -> Verdict {
+    attempt.head(status, now);
+    attempt.body(body.len(), now);
+    let answer = Answer {
+        provider: "",
+        operation: Operation::Create,
+        head: Some(Head::new(status, &headers)),
+        body: Body::Whole(body.as_bytes()),
+        ending: Ending::Complete,
+    };
+    attempt.answered(Classifier::builtin(), &answer, WALL, now)
+}
+
 fn terms(count: Count, shape: Shape) -> Terms {
     Terms {
         operation: Operation::Create,
@@ -99,6 +116,7 @@ fn terms(count: Count, shape: Shape) -> Terms {
         count,
         limit: Duration::from_secs(10),
         probe_proof: Duration::from_secs(5),
+        cancel_counts_after: Duration::from_secs(20),
     }
 }
 
@@ -163,6 +181,11 @@ fn call(
                     attempt.and_then(|mut attempt| attempt.again(*now).ok().map(|()| attempt));
                 target
             }
+            Step::Wait(wait) => {
+                *now = *now + wait;
+                step = plan.next(|target| Admission::of(&bench(target).scopes, *now), *now);
+                continue;
+            }
             Step::GiveUp(_) => return (hits, last),
         };
         let Some(current) = &mut attempt else {
@@ -171,12 +194,7 @@ fn call(
         };
         last = scripts[at](hits[at]);
         hits[at] += 1;
-        let verdict = current
-            .head(&Head::new(last, &NONE), WALL, *now)
-            .unwrap_or_else(|| {
-                current.body(2, *now);
-                current.end(*now)
-            });
+        let verdict = answer(current, last, NONE, "{}", *now);
         let standing = current.standing(*now);
         step = plan.after(
             &verdict,
@@ -286,7 +304,7 @@ fn report_40_typos_open_nothing_and_rate_limits_pause_the_key_alone() {
     let _ = bench.answer(429, &[("retry-after", "2")], ms(100));
     assert_eq!(
         Admission::of(&bench.scopes, ms(1_100)),
-        Admission::Refused(Duration::from_secs(1))
+        Admission::Held(Duration::from_secs(1))
     );
     assert_eq!(Admission::of(&bench.scopes, ms(2_100)), Admission::Ready);
 }
@@ -296,13 +314,7 @@ fn a_wait_on_a_hint_ends_where_the_hint_does_whatever_is_counted() {
     for count in [Count::Call, Count::Attempt] {
         let bench = Bench::new(threshold(1));
         let mut attempt = bench.begin_as(terms(count, Shape::Plain), ms(0));
-        let verdict = attempt
-            .head(
-                &Head::new(429, &[("retry-after", "2")].as_slice()),
-                WALL,
-                ms(0),
-            )
-            .unwrap();
+        let verdict = answer(&mut attempt, 429, &[("retry-after", "2")], "", ms(0));
         assert_eq!(verdict.retry_after, Some(Duration::from_secs(2)));
         attempt.settle(
             Step::RetryAfter {
@@ -380,7 +392,7 @@ fn report_2_a_probe_that_ends_early_gives_its_slot_back_or_fails() {
     );
 
     let mut attempt = bench.begin(now);
-    assert_eq!(attempt.head(&Head::new(200, &NONE), WALL, now), None);
+    attempt.head(200, now);
     attempt.body(10, now);
     let verdict = attempt.failed(Fault::Reset, now);
     assert_eq!(
@@ -412,7 +424,7 @@ fn no_connection_is_the_providers_and_a_late_answer_the_models() {
 fn an_empty_answer_is_a_failure_and_a_body_a_success() {
     let bench = Bench::new(threshold(1));
     let mut attempt = bench.begin(ms(0));
-    assert_eq!(attempt.head(&Head::new(200, &NONE), WALL, ms(5)), None);
+    attempt.head(200, ms(5));
     attempt.body(2, ms(7));
     assert_eq!(attempt.end(ms(9)), Verdict::success());
     assert_eq!(
@@ -423,7 +435,7 @@ fn an_empty_answer_is_a_failure_and_a_body_a_success() {
     assert_eq!(bench.states(ms(9)), [Some(State::Closed); 3]);
 
     let mut attempt = bench.begin(ms(10));
-    let _ = attempt.head(&Head::new(200, &NONE), WALL, ms(11));
+    attempt.head(200, ms(11));
     attempt.body(0, ms(11));
     assert_eq!(attempt.end(ms(12)).kind, Some(Kind::EmptyResponse));
     attempt.settle(DONE, PATIENCE, ms(12));
@@ -438,7 +450,7 @@ fn a_stream_that_breaks_or_falls_silent_is_no_success() {
     ] {
         let bench = Bench::new(threshold(1));
         let mut attempt = bench.begin_as(terms(Count::Call, Shape::Stream), ms(0));
-        assert_eq!(attempt.head(&Head::new(200, &NONE), WALL, ms(5)), None);
+        attempt.head(200, ms(5));
         attempt.body(100, ms(10));
         assert_eq!(attempt.failed(fault, ms(20)).kind, Some(kind));
         attempt.settle(DONE, PATIENCE, ms(20));
@@ -450,7 +462,7 @@ fn a_stream_that_breaks_or_falls_silent_is_no_success() {
 fn the_first_verdict_of_an_exchange_stands() {
     let bench = Bench::new(threshold(1));
     let mut attempt = bench.begin(ms(0));
-    let verdict = attempt.head(&Head::new(404, &NONE), WALL, ms(1)).unwrap();
+    let verdict = answer(&mut attempt, 404, NONE, "", ms(1));
     attempt.body(10, ms(2));
     assert_eq!(attempt.failed(Fault::Reset, ms(3)), verdict);
     assert_eq!(attempt.end(ms(4)), verdict);
@@ -464,11 +476,11 @@ fn report_33_leaving_counts_for_nothing_at_any_moment() {
     bench.begin(ms(0)).cancelled(ms(1));
     drop(bench.begin(ms(2)));
     let mut streaming = bench.begin_as(terms(Count::Call, Shape::Stream), ms(3));
-    let _ = streaming.head(&Head::new(200, &NONE), WALL, ms(4));
+    streaming.head(200, ms(4));
     streaming.body(10, ms(5));
     streaming.cancelled(ms(6));
     let mut waiting = bench.begin(ms(7));
-    let _ = waiting.head(&Head::new(500, &NONE), WALL, ms(8));
+    let _ = answer(&mut waiting, 500, NONE, "", ms(8));
     waiting.settle(
         Step::RetryAfter {
             target: 0,
@@ -485,7 +497,7 @@ fn report_33_leaving_counts_for_nothing_at_any_moment() {
 fn a_streaming_probe_proves_itself_while_it_runs() {
     let (bench, now) = due_for_a_probe();
     let mut attempt = bench.begin_as(terms(Count::Call, Shape::Stream), now);
-    let _ = attempt.head(&Head::new(200, &NONE), WALL, now);
+    attempt.head(200, now);
     attempt.body(10, now);
     attempt.body(10, now + Duration::from_millis(4_999));
     assert_eq!(
@@ -505,6 +517,21 @@ fn a_streaming_probe_proves_itself_while_it_runs() {
         bench.model(proven + Duration::from_secs(1)),
         Some(State::HalfOpen),
         "its later end is not counted"
+    );
+}
+
+#[test]
+fn an_error_that_drips_for_long_proves_nothing() {
+    let (bench, now) = due_for_a_probe();
+    let mut attempt = bench.begin_as(terms(Count::Call, Shape::Stream), now);
+    attempt.head(503, now);
+    attempt.body(10, now);
+    attempt.body(10, now + Duration::from_secs(6));
+    let verdict = attempt.failed(Fault::Reset, now + Duration::from_secs(7));
+    assert_eq!(verdict.kind, Some(Kind::Network));
+    assert_eq!(
+        attempt.standing(now + Duration::from_secs(7)),
+        Standing::Probe
     );
 }
 
@@ -534,7 +561,7 @@ fn a_permit_that_is_no_longer_current_is_not_used_again() {
     let bench = Bench::new(threshold(1));
     let _ = bench.answer(200, &[], ms(0));
     let mut attempt = bench.begin(ms(1));
-    let _ = attempt.head(&Head::new(503, &NONE), WALL, ms(2));
+    let _ = answer(&mut attempt, 503, NONE, "", ms(2));
     attempt.settle(
         Step::RetryAfter {
             target: 0,
@@ -547,4 +574,86 @@ fn a_permit_that_is_no_longer_current_is_not_used_again() {
     assert_eq!(attempt.again(ms(502)), Err(Denied::Outdated));
     assert_eq!(attempt.standing(ms(502)), Standing::Outdated);
     attempt.settle(DONE, PATIENCE, ms(502));
+}
+
+#[test]
+fn the_body_of_a_failure_decides_and_its_hint_holds_the_key() {
+    let spent = r#"{"error": {"type": "insufficient_quota", "message": "..."}}"#;
+    let bench = Bench::new(PolicySpec::default());
+    let mut attempt = bench.begin(ms(0));
+    let verdict = answer(&mut attempt, 429, NONE, spent, ms(0));
+    assert_eq!(verdict.kind, Some(Kind::QuotaExhausted));
+    attempt.settle(DONE, PATIENCE, ms(0));
+    assert_eq!(
+        bench.states(ms(0)),
+        [Some(State::Closed), None, Some(State::Open)]
+    );
+
+    let busy = r#"{"error": {"code": 429, "details": [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "2s"}]}}"#;
+    let bench = Bench::new(PolicySpec::default());
+    let mut attempt = bench.begin(ms(0));
+    let verdict = answer(&mut attempt, 429, NONE, busy, ms(0));
+    assert_eq!(verdict.retry_after, Some(Duration::from_secs(2)));
+    assert_eq!(
+        Admission::of(&bench.scopes, ms(500)),
+        Admission::Held(Duration::from_millis(1_500)),
+        "at once, whatever the call does next"
+    );
+}
+
+#[test]
+fn report_28_and_31_a_success_without_use_is_none() {
+    for (body, kind) in [
+        (
+            r#"{"error": {"code": 429, "message": "x"}}"#,
+            Kind::RateLimit,
+        ),
+        (r#"{"choices": []}"#, Kind::EmptyResponse),
+        ("", Kind::EmptyResponse),
+        (" \n", Kind::EmptyResponse),
+    ] {
+        let bench = Bench::new(threshold(1));
+        let mut attempt = bench.begin(ms(0));
+        let verdict = answer(&mut attempt, 200, NONE, body, ms(0));
+        assert_eq!(verdict.kind, Some(kind), "{body}");
+        attempt.settle(DONE, PATIENCE, ms(0));
+        assert!(bench.states(ms(0)).contains(&Some(State::Open)), "{body}");
+    }
+}
+
+#[test]
+fn leaving_counts_as_a_timeout_after_a_long_wait_without_a_byte() {
+    for (left, came, expected) in [
+        (19_999, false, None),
+        (20_000, false, Some(State::Open)),
+        (60_000, true, None),
+    ] {
+        let bench = Bench::new(threshold(1));
+        let mut attempt = bench.begin_as(terms(Count::Call, Shape::Stream), ms(0));
+        attempt.head(200, ms(100));
+        attempt.body(usize::from(came), ms(200));
+        attempt.cancelled(ms(left));
+        drop(attempt);
+        assert_eq!(bench.model(ms(left)), expected, "after {left} ms");
+    }
+    let bench = Bench::new(threshold(1));
+    let mut judged = bench.begin(ms(0));
+    let _ = answer(&mut judged, 500, NONE, "", ms(1));
+    judged.cancelled(ms(60_000));
+    assert_eq!(
+        bench.model(ms(60_000)),
+        None,
+        "nobody is kept waiting by it"
+    );
+}
+
+#[test]
+fn an_acquitted_probe_gives_its_slot_back_and_the_cooldown_does_not_grow() {
+    let (bench, now) = due_for_a_probe();
+    let mut attempt = bench.begin(now);
+    let _ = attempt.failed(Fault::Refused, now);
+    attempt.acquit();
+    attempt.settle(DONE, PATIENCE, now);
+    assert_eq!(bench.model(now), Some(State::HalfOpen));
+    assert_eq!(Admission::of(&bench.scopes, now), Admission::Probe);
 }

@@ -104,6 +104,11 @@ impl Tables {
         })
     }
 
+    /// Those that have rules of their own.
+    pub(super) fn providers(&self) -> impl Iterator<Item = &str> {
+        self.of_provider.keys().map(String::as_str)
+    }
+
     /// Whether some rule asks for this reason to stop.
     pub(super) fn knows_finish(&self, finish: &str) -> bool {
         self.finishes.contains(finish)

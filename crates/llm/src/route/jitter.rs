@@ -21,6 +21,11 @@ impl Jitter {
         grown.mul_f64(0.75 + 0.5 * self.unit()).min(CAP)
     }
 
+    /// A wait that must not be cut short: x U(1, 1.1), at most a second longer.
+    pub(super) fn lengthened(&mut self, wait: Duration) -> Duration {
+        wait.saturating_add(wait.mul_f64(0.1 * self.unit()).min(Duration::from_secs(1)))
+    }
+
     /// Uniform in 0 to 1, 1 excluded.
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64

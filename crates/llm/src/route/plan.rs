@@ -2,7 +2,7 @@
 //!
 //! A driver asks [`Plan::next`], makes the attempt that the step names, hands the verdict to [`Plan::after`], and
 //! so on until [`Step::GiveUp`]. Where a step cannot be taken because a permit was refused or is no longer current,
-//! it asks [`Plan::next`] again.
+//! and after a [`Step::Wait`], it asks [`Plan::next`] again.
 //!
 //! What holds whatever the verdicts: a target is visited at most once a call and has at most `retries` further
 //! attempts in that visit; there are never more than `max_attempts` in all; no step begins after the budget's end, and
@@ -24,6 +24,8 @@ use crate::verdict::Verdict;
 const BASE: Duration = Duration::from_millis(500);
 /// Overload passes in seconds, not in tenths.
 const OVERLOADED_BASE: Duration = Duration::from_secs(2);
+/// So that time passes between two questions.
+const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
 /// The course of one call over its targets.
 #[derive(Clone, Debug)]
@@ -75,7 +77,8 @@ impl Plan {
     }
 
     /// The next target in order, but one that is due for a probe before all others: the call's first step, and the
-    /// step where the last one could not be taken because a permit was refused or is no longer current.
+    /// step where the last one could not be taken because a permit was refused or is no longer current. Where none
+    /// admits, the shortest wait for a held key, if the call has the patience.
     pub fn next(&mut self, mut admission: impl FnMut(&Target) -> Admission, now: Tick) -> Step {
         self.visiting = None;
         self.soonest = None;
@@ -86,6 +89,7 @@ impl Plan {
             return Step::GiveUp(Reason::Budget);
         }
         let mut chosen = None;
+        let mut held: Option<Duration> = None;
         for (at, (target, spent)) in self.targets.iter().zip(&self.spent).enumerate() {
             if *spent {
                 continue;
@@ -96,15 +100,18 @@ impl Plan {
                     break;
                 }
                 Admission::Ready => chosen = chosen.or(Some(at)),
-                Admission::Refused(wait) => {
-                    self.soonest = Some(self.soonest.map_or(wait, |soonest| soonest.min(wait)));
+                Admission::Held(wait) => {
+                    held = sooner(held, wait);
+                    self.soonest = sooner(self.soonest, wait);
                 }
+                Admission::Refused(wait) => self.soonest = sooner(self.soonest, wait),
             }
         }
-        match chosen {
-            Some(at) => self.visit(at),
-            None if self.attempts == 0 => Step::GiveUp(Reason::Refused),
-            None => Step::GiveUp(Reason::Exhausted),
+        match (chosen, held.and_then(|wait| self.sit_out(wait, now))) {
+            (Some(at), _) => self.visit(at),
+            (None, Some(wait)) => Step::Wait(wait),
+            (None, None) if self.attempts == 0 => Step::GiveUp(Reason::Refused),
+            (None, None) => Step::GiveUp(Reason::Exhausted),
         }
     }
 
@@ -175,6 +182,20 @@ impl Plan {
         self.targets.get(at)
     }
 
+    /// The wait until a hold is over, and a little more: those who wait for it shall not all come at once.
+    fn sit_out(&mut self, hold: Duration, now: Tick) -> Option<Duration> {
+        if hold > self.limits.max_wait || hold >= self.remaining(now) {
+            return None;
+        }
+        let longer = self.jitter.lengthened(hold);
+        let wait = if longer < self.remaining(now) {
+            longer
+        } else {
+            hold
+        };
+        Some(wait.max(SHORTEST_WAIT))
+    }
+
     fn visit(&mut self, at: usize) -> Step {
         if let Some(spent) = self.spent.get_mut(at) {
             *spent = true;
@@ -227,6 +248,10 @@ impl Plan {
         };
         (delay < self.remaining(now)).then_some(delay)
     }
+}
+
+fn sooner(known: Option<Duration>, wait: Duration) -> Option<Duration> {
+    Some(known.map_or(wait, |known| known.min(wait)))
 }
 
 #[cfg(test)]

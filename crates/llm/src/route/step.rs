@@ -2,19 +2,21 @@
 
 use std::time::Duration;
 
-use fuseline_core::{Scopes, Tick};
+use fuseline_core::{Reason as Refusal, Scopes, Tick};
 
 /// What a target's breakers say at this moment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(
     clippy::exhaustive_enums,
-    reason = "complete by definition: pass, pass as a probe, do not pass"
+    reason = "complete by definition: pass, pass as a probe, wait, do not pass"
 )]
 pub enum Admission {
     /// A call passes.
     Ready,
     /// A call passes as a probe: it goes there first, so that the target can come back.
     Probe,
+    /// The provider asked for a wait, which ends after this time: nothing is ill, so a call may sit it out.
+    Held(Duration),
     /// A call is refused; worth asking again after this time.
     Refused(Duration),
 }
@@ -23,6 +25,9 @@ impl Admission {
     /// What the breakers behind a target say now; changes nothing.
     pub fn of(scopes: &Scopes, now: Tick) -> Self {
         match scopes.check(now) {
+            Err(refused) if refused.rejection.reason == Refusal::Held => {
+                Self::Held(refused.rejection.retry_after)
+            }
             Err(refused) => Self::Refused(refused.rejection.retry_after),
             Ok(()) if scopes.is_due(now) => Self::Probe,
             Ok(()) => Self::Ready,
@@ -62,6 +67,9 @@ pub enum Step {
         /// The wait.
         delay: Duration,
     },
+    /// No target admits, and one of them only waits out a provider's hint: ask [`Plan::next`](crate::Plan::next) again
+    /// after this time.
+    Wait(Duration),
     /// There is no further attempt.
     GiveUp(Reason),
 }

@@ -127,7 +127,7 @@ fn call(verdict: &Verdict) -> String {
             "waits as the hint says and asks again; then "
         }
         Step::RetryAfter { .. } => "asks again after a short pause; then ",
-        Step::Try(_) | Step::GiveUp(_) => "",
+        Step::Try(_) | Step::Wait(_) | Step::GiveUp(_) => "",
     }
     .to_owned();
     while let Step::RetryAfter { .. } = step {
@@ -135,7 +135,7 @@ fn call(verdict: &Verdict) -> String {
     }
     told.push_str(match step {
         Step::Try(_) => "goes to the next target",
-        Step::RetryAfter { .. } | Step::GiveUp(_) => "gets this answer as it is",
+        Step::RetryAfter { .. } | Step::Wait(_) | Step::GiveUp(_) => "gets this answer as it is",
     });
     told
 }

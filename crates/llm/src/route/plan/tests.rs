@@ -198,6 +198,7 @@ fn course(plan: &mut Plan, verdict: &Verdict) -> (Vec<usize>, Reason) {
     loop {
         match step {
             Step::Try(target) | Step::RetryAfter { target, .. } => tried.push(target),
+            Step::Wait(_) => panic!("nobody is held"),
             Step::GiveUp(reason) => return (tried, reason),
         }
         step = plan.after(verdict, Standing::Current, ready, T0);
@@ -366,6 +367,54 @@ fn open_targets_are_passed_over_and_the_soonest_return_is_kept() {
 }
 
 #[test]
+fn a_held_key_is_waited_for_when_nobody_else_admits() {
+    let hold = |seconds| move |_: &Target| Admission::Held(Duration::from_secs(seconds));
+    let one = || vec![target("a", "k1")];
+    let mut plan = plan_of(one(), 0);
+    let Step::Wait(wait) = plan.next(hold(2), T0) else {
+        panic!("a wait of 2 s fits")
+    };
+    assert!(
+        (Duration::from_secs(2)..Duration::from_millis(2_200)).contains(&wait),
+        "{wait:?}"
+    );
+    assert_eq!(plan.next(ready, T0 + wait), Step::Try(0));
+
+    let mut plan = plan_of(one(), 0);
+    assert_eq!(
+        plan.next(hold(31), T0),
+        Step::GiveUp(Reason::Refused),
+        "longer than max_wait"
+    );
+    assert_eq!(plan.soonest(), Some(Duration::from_secs(31)));
+    assert_eq!(
+        plan.next(hold(20), at(100)),
+        Step::GiveUp(Reason::Refused),
+        "as long as the budget"
+    );
+
+    let mut plan = plan_of(a_and_b(), 0);
+    let a_is_held = |target: &Target| match target.provider() {
+        "a" => Admission::Held(Duration::from_secs(1)),
+        _ => Admission::Ready,
+    };
+    assert_eq!(plan.next(a_is_held, T0), Step::Try(1), "others go first");
+    let step = plan.after(
+        &answered(Kind::ServerError),
+        Standing::Current,
+        a_is_held,
+        T0,
+    );
+    assert!(matches!(step, Step::Wait(_)), "{step:?}");
+    let open = |_: &Target| Admission::Refused(Duration::from_secs(1));
+    assert_eq!(
+        plan.next(open, at(2)),
+        Step::GiveUp(Reason::Exhausted),
+        "an open circuit is not waited for"
+    );
+}
+
+#[test]
 fn a_permit_refused_at_the_last_moment_leads_to_the_next_target() {
     let mut plan = plan_of(a_and_b(), 1);
     assert_eq!(plan.next(ready, T0), Step::Try(0));
@@ -422,6 +471,7 @@ fn any_admission() -> impl Strategy<Value = Admission> {
         4 => Just(Admission::Ready),
         1 => Just(Admission::Probe),
         2 => (0_u64..60).prop_map(|seconds| Admission::Refused(Duration::from_secs(seconds))),
+        1 => (0_u64..60).prop_map(|seconds| Admission::Held(Duration::from_secs(seconds))),
     ]
 }
 
@@ -477,7 +527,7 @@ proptest! {
         let mut sends = vec![0_u32; targets.len()];
         let mut verdicts = 0;
         let mut last: Option<(usize, Event)> = None;
-        let mut ended = false;
+        let (mut ended, mut waits) = (false, false);
         for event in events {
             // Two targets may be the same one; then they admit alike.
             let admits = |wanted: &Target| {
@@ -494,7 +544,7 @@ proptest! {
             match step {
                 Step::Try(to) => {
                     prop_assert!(now < end);
-                    prop_assert!(!matches!(admits(&targets[to]), Admission::Refused(_)));
+                    prop_assert!(matches!(admits(&targets[to]), Admission::Ready | Admission::Probe));
                     visits[to] += 1;
                     sends[to] += 1;
                     prop_assert_eq!(visits[to], 1);
@@ -517,6 +567,14 @@ proptest! {
                     sends[to] += 1;
                     last = Some((to, event));
                 }
+                Step::Wait(wait) => {
+                    prop_assert!(now + wait < end && !wait.is_zero());
+                    (now, waits) = (now + wait, true);
+                    if let Some((_, before)) = &mut last {
+                        before.denied = true;
+                    }
+                    continue;
+                }
                 Step::GiveUp(_) => { ended = true; break }
             }
             // One more than retries + 1, for a replaced connection.
@@ -524,6 +582,7 @@ proptest! {
             prop_assert!(plan.attempts() <= max_attempts && plan.attempts() <= verdicts);
             now = now + Duration::from_millis(last.as_ref().map_or(0, |(_, event)| event.took));
         }
-        prop_assert!(ended, "every plan comes to an end");
+        // A key may be held again and again, until the budget ends.
+        prop_assert!(ended || waits, "every plan comes to an end");
     }
 }
