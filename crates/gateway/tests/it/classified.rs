@@ -376,3 +376,26 @@ async fn a_hold_beyond_max_wait_is_refused_with_its_wait() {
     assert_eq!(answer.json()["error"]["code"], "circuit_open");
     assert_eq!(answer.header("retry-after"), "2");
 }
+
+#[tokio::test]
+async fn spent_quota_rests_its_key_until_the_reset_that_is_stated_within_the_cap() {
+    let spent = r#"{"error":{"code":"insufficient_quota","message":"x"}}"#;
+    let bare = Reply::status(429).body(spent);
+    for (reply, least, most) in [
+        (bare.clone(), 590, 660),
+        (bare.clone().retry_after(1_800), 1_790, 1_980),
+        (bare.retry_after(864_000), 3_590, 3_960),
+    ] {
+        let a = Mock::start(reply).await.unwrap();
+        let gateway = alone(&a, 3, "").await;
+        assert_eq!(call(&gateway).await.status, 429);
+        let wait = breaker(&gateway, "a#0").await["retry_after_ms"].as_u64();
+        let seconds = wait.unwrap_or_default() / 1_000;
+        assert!((least..=most).contains(&seconds), "{seconds} s");
+        assert_eq!(call(&gateway).await.header("x-fuseline-attempts"), "0");
+        assert_eq!(
+            (a.hits(), state(&gateway, "a").await.as_str()),
+            (1, "closed")
+        );
+    }
+}
