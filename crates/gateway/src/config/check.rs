@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use fuseline_llm::Classifier;
+
 use super::document::Document;
 use super::provider::{Protocol, openai_endpoint};
 use super::route::Target;
+use super::rules;
 use super::words::{did_you_mean, quoted};
 
 /// What the checks need to know of all sections, those included that could not be read in full.
@@ -12,6 +15,8 @@ use super::words::{did_you_mean, quoted};
 pub(super) struct Survey {
     /// The protocol of each provider written, where that is known.
     pub(super) providers: BTreeMap<String, Option<Protocol>>,
+    /// The rules that providers name, each with its key.
+    pub(super) rules: Vec<(String, String)>,
     pub(super) routes: Vec<Outline>,
     pub(super) allow_anonymous: bool,
 }
@@ -61,8 +66,11 @@ impl Survey {
     }
 
     /// Every check across sections.
-    pub(super) fn check(&self, document: &mut Document<'_>) {
+    pub(super) fn check(&self, classifier: &Classifier, document: &mut Document<'_>) {
         self.duplicate_routes(document);
+        for (key, name) in &self.rules {
+            rules::check(name, key, classifier, document);
+        }
         for route in &self.routes {
             duplicate_targets(route, document);
             self.protocols(route, document);

@@ -128,7 +128,7 @@ impl Sources<'_> {
         });
         config.override_with(self.overrides, &mut document);
         if document.is_whole() {
-            survey.check(&mut document);
+            survey.check(&config.classifier(), &mut document);
             doors::check(&config, &survey, self.overrides, &mut document);
             doors::fleet(&config, &mut document);
         }

@@ -146,6 +146,9 @@ impl Provider {
             "where its API begins; the version part is joined once, written or not",
         );
         let rules = rules::read(section);
+        if let Some(rules) = &rules {
+            survey.rules.push((section.path("rules"), rules.clone()));
+        }
         let credential = Credential::read(section);
         let timeouts = section.table("timeouts", TimeoutSpec::read);
         let breaker = section.table("breaker", breaker::read);

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use fuseline_llm::Classifier;
 use http::Uri;
 
+use super::document::Document;
 use super::reader::Section;
 use super::value::type_of;
 use super::words::{did_you_mean, quoted};
@@ -53,30 +54,35 @@ pub(super) fn of_address(address: &Uri) -> &'static str {
     found.map_or("", |(_, name)| name)
 }
 
-/// The key `rules` of a provider.
+/// The key `rules` of a provider. Whether there are such rules is seen when those of the operator's own are read.
 pub(super) fn read(section: &mut Section<'_, '_>) -> Option<String> {
     let value = section.raw(
         "rules",
         "a provider's name in the rules, such as \"groq\"",
         "whose rules judge its answers; not written: those of the provider that base_url names, if it is a known one",
     )?;
-    let path = section.path("rules");
-    let known: BTreeSet<&str> = Classifier::builtin().providers().collect();
-    let names = || known.iter().copied();
     let Some(name) = value.get_ref().as_str() else {
-        let remedy = format!("write {}", quoted(names()));
-        section
-            .document
-            .mistake(&path, type_of(value.get_ref()), remedy);
+        let (path, known) = (section.path("rules"), names(&Classifier::default()));
+        let document = &mut section.document;
+        document.mistake(&path, type_of(value.get_ref()), format!("write {known}"));
         return None;
     };
-    if known.contains(name) {
-        return Some(name.to_owned());
+    Some(name.to_owned())
+}
+
+/// Tells of rules that a provider names and nobody has written.
+pub(super) fn check(name: &str, key: &str, classifier: &Classifier, document: &mut Document<'_>) {
+    let known: BTreeSet<&str> = classifier.providers().collect();
+    if !known.contains(name) {
+        let remedy = did_you_mean(name, known.iter().copied());
+        let remedy = remedy.unwrap_or_else(|| format!("write {}", names(classifier)));
+        document.mistake(key, "is not known", remedy);
     }
-    let remedy =
-        did_you_mean(name, names()).unwrap_or_else(|| format!("write {}", quoted(names())));
-    section.document.mistake(&path, "is not known", remedy);
-    None
+}
+
+fn names(classifier: &Classifier) -> String {
+    let known: BTreeSet<&str> = classifier.providers().collect();
+    quoted(known.iter().copied())
 }
 
 #[cfg(test)]

@@ -399,3 +399,27 @@ async fn spent_quota_rests_its_key_until_the_reset_that_is_stated_within_the_cap
         );
     }
 }
+
+#[tokio::test]
+async fn rules_of_ones_own_fail_a_200_at_the_providers_that_go_by_them() {
+    let shed = r#"{"choices":[{"message":{"content":"Busy."}}],"x_shed":"true"}"#;
+    let (a, b) = (
+        Mock::start(ok(shed)).await.unwrap(),
+        Mock::start(Reply::ok()).await.unwrap(),
+    );
+    let own = "[[classify.rules]]\nid = \"shed\"\nproviders = [\"house\"]\n\
+               when = { status = [200], field = { \"/x_shed\" = \"true\" } }\nthen = { kind = \"overloaded\" }\n";
+    for (rules, fallback) in [("rules = \"house\"\n", 1), ("", 0)] {
+        let (a_hits, b_hits) = (a.hits(), b.hits());
+        let providers = openai("a", &a.url()) + rules + &openai("b", &b.url());
+        let gateway = gateway(&format!("{providers}{}{own}", route(&["a", "b"]))).await;
+        let answer = call(&gateway).await;
+        assert_eq!(answer.status, 200);
+        let hits = (a.hits() - a_hits, b.hits() - b_hits);
+        assert_eq!(hits, (1, fallback), "{}", answer.header("x-fuseline-why"));
+        assert_eq!(
+            answer.header("x-fuseline-why").contains("own/shed"),
+            fallback == 1
+        );
+    }
+}
