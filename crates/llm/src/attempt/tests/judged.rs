@@ -83,3 +83,26 @@ fn an_acquitted_probe_gives_its_slot_back_and_the_cooldown_does_not_grow() {
     assert_eq!(bench.model(now), Some(State::HalfOpen));
     assert_eq!(Admission::of(&bench.scopes, now), Admission::Probe);
 }
+
+#[test]
+fn report_23_overload_is_waited_out_slowly_and_is_no_network_error() {
+    let bench = Bench::new(PolicySpec::default());
+    let limits = Limits {
+        retries: 5,
+        budget: Duration::from_secs(120),
+        ..Limits::default()
+    };
+    // Five requests fall into the 40 s for which the provider sheds load, the sixth does not.
+    let mut now = Tick::ZERO;
+    let answered = call(
+        &[&bench],
+        &[&|hit| if hit < 5 { 529 } else { 200 }],
+        Count::Call,
+        limits,
+        &mut now,
+    );
+    assert_eq!(answered, (vec![6], 200));
+    let waited = now.since(Tick::ZERO).as_secs();
+    assert!((40..120).contains(&waited), "{waited} s");
+    assert_eq!(bench.answer(529, &[], now).kind, Some(Kind::Overloaded));
+}
