@@ -6,7 +6,7 @@ use std::time::SystemTime;
 use serde_json::Value;
 
 use super::compile::{Test, Vocabulary, bare, range};
-use super::document::{Document, Found, sentence_of};
+use super::document::{Document, Found};
 use super::known::Known;
 use super::phrases::Phrases;
 use super::rule::BodyForm;
@@ -72,14 +72,18 @@ impl<'a> Facts<'a> {
             let Some(document) = self.document else {
                 return wait_hint(&seen, self.wall);
             };
-            let of_layer = |layer| HintInput {
-                body: Some(layer),
-                sentence: sentence_of(layer).filter(says_number),
-                ..seen
-            };
             if document.form == BodyForm::Json {
-                let mut layers = document.layers();
-                return layers.find_map(|layer| wait_hint(&of_layer(layer), self.wall));
+                let mut layers = document.layers().zip(&self.found.messages);
+                return layers.find_map(|(layer, message)| {
+                    let sentence = message.filter(says_number);
+                    let body = Some(layer);
+                    let seen = HintInput {
+                        body,
+                        sentence,
+                        ..seen
+                    };
+                    wait_hint(&seen, self.wall)
+                });
             }
             let mut sentences = self.found.sentences.iter().copied();
             let sentence =
