@@ -11,6 +11,7 @@ mod document;
 mod facts;
 mod known;
 mod mend;
+mod phrases;
 mod rule;
 mod status;
 mod success;

@@ -6,8 +6,9 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError};
+use aho_corasick::BuildError;
 
+use super::phrases::Phrases;
 use super::rule::{BodyForm, CodeSpec, RuleProblem, RuleSpec, StatusSpec, Then, When};
 
 /// Where wording is known to be evidence, and a rule by wording is asked unless it says otherwise.
@@ -74,13 +75,10 @@ impl Vocabulary {
         self.names.keys().map(String::len).max().unwrap_or(0)
     }
 
-    pub(super) fn automaton(&self) -> Result<AhoCorasick, BuildError> {
+    pub(super) fn phrases(&self) -> Result<Phrases, BuildError> {
         let mut parts: Vec<_> = self.parts.iter().collect();
         parts.sort_by_key(|(_, id)| **id);
-        AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(parts.into_iter().map(|(part, _)| part))
+        Phrases::new(parts.into_iter().map(|(part, _)| part.as_str()))
     }
 
     fn id(map: &mut HashMap<String, u32>, text: &str) -> u32 {

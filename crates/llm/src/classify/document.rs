@@ -40,9 +40,19 @@ const LONGEST_KEY: usize = 17;
 fn role(key: &str) -> Option<Role> {
     let mut lower = [0; LONGEST_KEY];
     let lower = lower.get_mut(..key.len())?;
-    lower.copy_from_slice(key.as_bytes());
-    lower.make_ascii_lowercase();
-    Some(match &*lower {
+    // Most keys are in lower case already, and need no copy.
+    role_of(key.as_bytes()).or_else(|| {
+        key.bytes().find(u8::is_ascii_uppercase)?;
+        for (letter, byte) in lower.iter_mut().zip(key.bytes()) {
+            *letter = byte.to_ascii_lowercase();
+        }
+        role_of(lower)
+    })
+}
+
+/// What a key in lower case leads to.
+fn role_of(key: &[u8]) -> Option<Role> {
+    Some(match key {
         b"error" | b"detail" => Role::Whole,
         b"details" | b"errors" | b"raw" => Role::Sentences,
         b"base_resp" | b"body" | b"cause" | b"data" | b"exception" | b"fault" | b"inner_error"
@@ -75,6 +85,8 @@ pub(super) struct Found<'d> {
     /// Machine-readable names with the key at which each stood.
     pub(super) names: Vec<(&'d str, Cow<'d, str>)>,
     pub(super) sentences: Vec<&'d str>,
+    /// The sentence that each layer tells first, for hints in words.
+    pub(super) messages: Vec<Option<&'d str>>,
     /// The status that the error itself names.
     pub(super) status: Option<u16>,
 }
@@ -143,9 +155,12 @@ impl<'a> Document<'a> {
             if let Value::String(text) = layer {
                 found.sentences.push(text);
             }
+            let mut message = None;
             walk(layer, MAX_DEPTH, &mut |key, role, value| {
-                found.take(key, role, value)
+                message = message.or_else(|| message_in(key, role, value));
+                found.take(key, role, value);
             });
+            found.messages.push(message);
         }
         if self.layers.is_empty() && self.form != BodyForm::Empty {
             found.sentences.push(&self.text);
@@ -188,19 +203,13 @@ fn status_in(value: &Value) -> Option<u16> {
     status.filter(|status| (400..600).contains(status))
 }
 
-/// The sentence that a layer tells first, for hints in words.
-pub(super) fn sentence_of(layer: &Value) -> Option<&str> {
-    let mut sentence = None;
-    walk(layer, MAX_DEPTH, &mut |key, role, value| {
-        let is_message = role == Role::Whole
-            || ["message", "msg"]
-                .iter()
-                .any(|known| known.eq_ignore_ascii_case(key));
-        if let (None, true, Value::String(text)) = (sentence, is_message, value) {
-            sentence = Some(text.as_str());
-        }
-    });
-    sentence
+/// The sentence that a member tells.
+fn message_in<'v>(key: &str, role: Role, value: &'v Value) -> Option<&'v str> {
+    let is_message = role == Role::Whole
+        || ["message", "msg"]
+            .iter()
+            .any(|known| known.eq_ignore_ascii_case(key));
+    is_message.then(|| value.as_str()).flatten()
 }
 
 type Each<'e, 'v> = dyn FnMut(&'v str, Role, &'v Value) + 'e;

@@ -3,12 +3,12 @@
 use std::cell::OnceCell;
 use std::time::SystemTime;
 
-use aho_corasick::AhoCorasick;
 use serde_json::Value;
 
 use super::compile::{Test, Vocabulary, bare, range};
-use super::document::{Document, Found, sentence_of};
+use super::document::{Document, Found};
 use super::known::Known;
+use super::phrases::Phrases;
 use super::rule::BodyForm;
 use crate::head::Headers;
 use crate::hints::{Hint, HintInput, wait_hint};
@@ -72,16 +72,18 @@ impl<'a> Facts<'a> {
             let Some(document) = self.document else {
                 return wait_hint(&seen, self.wall);
             };
-            // Counting goes many bytes at a time, looking for the first one does not.
-            let says_number = |text: &&str| text.bytes().filter(u8::is_ascii_digit).count() > 0;
-            let of_layer = |layer| HintInput {
-                body: Some(layer),
-                sentence: sentence_of(layer).filter(says_number),
-                ..seen
-            };
             if document.form == BodyForm::Json {
-                let mut layers = document.layers();
-                return layers.find_map(|layer| wait_hint(&of_layer(layer), self.wall));
+                let mut layers = document.layers().zip(&self.found.messages);
+                return layers.find_map(|(layer, message)| {
+                    let sentence = message.filter(says_number);
+                    let body = Some(layer);
+                    let seen = HintInput {
+                        body,
+                        sentence,
+                        ..seen
+                    };
+                    wait_hint(&seen, self.wall)
+                });
             }
             let mut sentences = self.found.sentences.iter().copied();
             let sentence =
@@ -95,7 +97,7 @@ impl<'a> Facts<'a> {
         &'f self,
         vocabulary: &Vocabulary,
         longest: usize,
-        phrases: &'f AhoCorasick,
+        phrases: &'f Phrases,
     ) -> Known<'f> {
         let mut known = Known::new(&self.found.sentences, phrases);
         let exception = exception_of(self.headers);
@@ -183,6 +185,16 @@ impl Saw {
         let comma = if self.0.is_empty() { "" } else { ", " };
         self.0.extend([comma, what, " ", text]);
     }
+}
+
+/// Whether a sentence has a digit: without one it says no wait, and need not be read word by word.
+fn says_number(text: &&str) -> bool {
+    // Without a way out of the inner loop, many bytes are compared at a time.
+    let is_in = |chunk: &[u8]| {
+        let digits = chunk.iter().map(u8::is_ascii_digit);
+        digits.fold(false, |found, is_digit| found | is_digit)
+    };
+    text.as_bytes().chunks(64).any(is_in)
 }
 
 /// AWS names its exceptions in a header, with an address behind.

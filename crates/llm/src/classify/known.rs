@@ -2,9 +2,8 @@
 
 use std::cell::OnceCell;
 
-use aho_corasick::AhoCorasick;
-
 use super::compile::{Phrase, Vocabulary};
+use super::phrases::Phrases;
 
 /// The words of a failure that some rule knows. Names are looked up as they come; phrases are searched for, all at
 /// once, when the first rule asks for one.
@@ -13,7 +12,7 @@ pub(super) struct Known<'f> {
     /// Ids of names, with the key at which each stood.
     names: Vec<(u32, &'f str)>,
     sentences: &'f [&'f str],
-    phrases: &'f AhoCorasick,
+    phrases: &'f Phrases,
     parts: OnceCell<Vec<Part>>,
 }
 
@@ -27,7 +26,7 @@ struct Part {
 }
 
 impl<'f> Known<'f> {
-    pub(super) fn new(sentences: &'f [&'f str], phrases: &'f AhoCorasick) -> Self {
+    pub(super) fn new(sentences: &'f [&'f str], phrases: &'f Phrases) -> Self {
         Self {
             names: Vec::new(),
             sentences,
@@ -59,22 +58,24 @@ impl<'f> Known<'f> {
     fn find_parts(&self) -> Vec<Part> {
         let mut parts: Vec<Part> = Vec::new();
         for (at, sentence) in self.sentences.iter().enumerate() {
-            for found in self.phrases.find_overlapping_iter(sentence) {
-                if cuts_number(sentence, found.start(), found.end()) {
-                    continue;
+            self.phrases.each_in(sentence, &mut |found| {
+                if cuts_number(sentence, found.start, found.end) {
+                    return;
                 }
-                let id = found.pattern().as_u32();
                 let mut seen = parts.iter_mut();
-                match seen.find(|part| part.id == id && part.sentence == at) {
-                    Some(part) => part.last_start = found.start(),
+                match seen.find(|part| part.id == found.id && part.sentence == at) {
+                    Some(part) => {
+                        part.first_end = part.first_end.min(found.end);
+                        part.last_start = part.last_start.max(found.start);
+                    }
                     None => parts.push(Part {
-                        id,
+                        id: found.id,
                         sentence: at,
-                        first_end: found.end(),
-                        last_start: found.start(),
+                        first_end: found.end,
+                        last_start: found.start,
                     }),
                 }
-            }
+            });
         }
         parts
     }

@@ -3,11 +3,11 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::RangeInclusive;
 
-use aho_corasick::AhoCorasick;
 use serde::Deserialize;
 
 use super::compile::{Rule, Vocabulary, rule};
 use super::facts::Facts;
+use super::phrases::Phrases;
 use super::rule::{RuleProblem, RuleSpec};
 
 /// The shipped tables by name. Those of a provider are asked before the common one.
@@ -49,7 +49,7 @@ pub(super) struct Tables {
     of_all: Vec<usize>,
     vocabulary: Vocabulary,
     longest_name: usize,
-    phrases: AhoCorasick,
+    phrases: Phrases,
     finishes: HashSet<String>,
     judges_success: bool,
 }
@@ -80,7 +80,7 @@ impl Tables {
             }
         }
         problems.append(&mut broken);
-        let phrases = vocabulary.automaton();
+        let phrases = vocabulary.phrases();
         let phrases = phrases.map_err(|error| problems.push(unreadable("phrases", &error)));
         let (true, Ok(phrases)) = (problems.is_empty(), phrases) else {
             return Err(problems);

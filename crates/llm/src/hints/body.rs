@@ -18,27 +18,31 @@ const MOST_DEPTH: usize = 4;
 /// How many values are looked at.
 const MOST_VALUES: usize = 4_096;
 
-/// What fields are called and how they are read, the most trusted first. Case, `_` and `-` make no other name.
+/// What fields are called, the letters of that, and how they are read; the most trusted first. Case, `_` and `-` make no
+/// other name.
 #[rustfmt::skip]
-const FIELDS: [(&str, Reading); 10] = [
-    ("retryDelay",          value::seconds), // Google, RetryInfo: 56s, 0.539477544s
-    ("retry_after_ms",      value::millis),  // gateways
-    ("retry_after_seconds", value::seconds), // gateways
-    ("retry_after",         value::seconds), // gateways; also a duration or a date
-    ("quotaResetDelay",     value::seconds), // Google, ErrorInfo: 539.477544ms
-    ("resets_in_seconds",   value::seconds), // ChatGPT's backend
-    ("reset_in_seconds",    value::seconds), // gateways
-    ("resets_at",           value::reset),   // ChatGPT's backend: seconds since 1970
-    ("reset_at",            value::reset),   // gateways; also RFC 3339
-    ("estimated_time",      value::seconds), // Hugging Face, a model that is loading: 42.3
+const FIELDS: [(&str, &[u8], Reading); 10] = [
+    ("retryDelay",          b"retrydelay",        value::seconds), // Google, RetryInfo: 56s, 0.539477544s
+    ("retry_after_ms",      b"retryafterms",      value::millis),  // gateways
+    ("retry_after_seconds", b"retryafterseconds", value::seconds), // gateways
+    ("retry_after",         b"retryafter",        value::seconds), // gateways; also a duration or a date
+    ("quotaResetDelay",     b"quotaresetdelay",   value::seconds), // Google, ErrorInfo: 539.477544ms
+    ("resets_in_seconds",   b"resetsinseconds",   value::seconds), // ChatGPT's backend
+    ("reset_in_seconds",    b"resetinseconds",    value::seconds), // gateways
+    ("resets_at",           b"resetsat",          value::reset),   // ChatGPT's backend: seconds since 1970
+    ("reset_at",            b"resetat",           value::reset),   // gateways; also RFC 3339
+    ("estimated_time",      b"estimatedtime",     value::seconds), // Hugging Face, a model that is loading: 42.3
 ];
 
+/// A key of more letters says nothing.
+const MOST_LETTERS: usize = 17;
+
 /// Google's name for a limit, and what is part of it where the limit is one of a day.
-const QUOTA_ID: &str = "quotaId";
+const QUOTA_ID: &[u8] = b"quotaid";
 const A_DAY: &str = "PerDay";
 
 /// The field that holds headers of another answer.
-const QUOTED_HEADERS: &str = "headers";
+const QUOTED_HEADERS: &[u8] = b"headers";
 
 /// What a body says.
 #[derive(Default)]
@@ -110,15 +114,17 @@ impl Walk {
 
     fn object(&mut self, object: &Map<String, Value>, depth: usize) {
         for (key, value) in object {
-            self.field(key, value);
+            let mut letters = [0; MOST_LETTERS];
+            let letters = letters_of(key, &mut letters);
+            self.field(letters, value);
             match value {
-                Value::Object(headers) if is_named(key, QUOTED_HEADERS) => self.headers(headers),
+                Value::Object(headers) if letters == QUOTED_HEADERS => self.headers(headers),
                 Value::Object(_) | Value::Array(_) => {
                     if let Some(depth) = deeper(depth) {
                         self.value(value, depth);
                     }
                 }
-                Value::String(id) if is_named(key, QUOTA_ID) => {
+                Value::String(id) if letters == QUOTA_ID => {
                     self.shows_daily_limit |= id.contains(A_DAY);
                 }
                 Value::String(_) | Value::Null | Value::Bool(_) | Value::Number(_) => {
@@ -128,9 +134,9 @@ impl Walk {
         }
     }
 
-    fn field(&mut self, key: &str, value: &Value) {
+    fn field(&mut self, letters: &[u8], value: &Value) {
         let mut rows = FIELDS.iter().enumerate();
-        let Some((row, (_, reading))) = rows.find(|(_, (name, _))| is_named(key, name)) else {
+        let Some((row, (_, _, reading))) = rows.find(|(_, (_, name, _))| *name == letters) else {
             return;
         };
         let Some(wait) = text_of(value).and_then(|text| reading(text.trim(), self.wall)) else {
@@ -162,13 +168,17 @@ fn deeper(depth: usize) -> Option<usize> {
     (depth < MOST_DEPTH).then_some(depth + 1)
 }
 
-fn is_named(key: &str, name: &str) -> bool {
-    letters(key).eq(letters(name))
-}
-
-fn letters(name: &str) -> impl Iterator<Item = u8> {
-    let letters = name.bytes().filter(|byte| !matches!(byte, b'_' | b'-'));
-    letters.map(|byte| byte.to_ascii_lowercase())
+/// The letters of a key in lower case, written to `space`; none of a key that has more than fit.
+fn letters_of<'s>(key: &str, space: &'s mut [u8; MOST_LETTERS]) -> &'s [u8] {
+    let mut count = 0;
+    for byte in key.bytes().filter(|byte| !matches!(byte, b'_' | b'-')) {
+        let Some(letter) = space.get_mut(count) else {
+            return &[];
+        };
+        *letter = byte.to_ascii_lowercase();
+        count += 1;
+    }
+    space.get(..count).unwrap_or_default()
 }
 
 fn text_of(value: &Value) -> Option<Cow<'_, str>> {
