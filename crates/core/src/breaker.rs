@@ -13,7 +13,7 @@ use crate::outcome::Outcome;
 use crate::permit::Permit;
 use crate::policy::{Mode, Policy};
 use crate::scope::ScopeName;
-use crate::state::{Generation, State};
+use crate::state::{Generation, State, Word};
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::tick::{Tick, millis};
 use crate::ticket::{Seat, Standing, Ticket};
@@ -303,22 +303,23 @@ impl Inner {
 
     #[inline(always)]
     pub(crate) fn acquire(&self, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
-        if let Some(ticket) = self.hot.plain(now) {
+        let word = self.hot.word();
+        if let Some(ticket) = self.hot.plain(word, now) {
             return Ok(ticket);
         }
-        if let Some(rejection) = self.hot.plainly_open(now) {
+        if let Some(rejection) = self.hot.plainly_open(word, now) {
             return Err(rejection);
         }
-        self.acquire_limited(limit, now)
+        self.acquire_limited(word, limit, now)
     }
 
     #[inline(never)]
-    fn acquire_limited(&self, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
+    fn acquire_limited(&self, word: Word, limit: Duration, now: Tick) -> Result<Ticket, Rejection> {
         let mode = self.hot.mode();
         if mode == Mode::Off {
             return Ok(self.unseated(Standing::Off, now));
         }
-        let rejection = match self.hot.ask(now) {
+        let rejection = match self.hot.ask(word, now) {
             Asked::Admitted(ticket) => return Ok(ticket),
             Asked::Rejected(rejection) => rejection,
             Asked::Unclear => match self.lock().acquire(&self.hot, limit, now) {

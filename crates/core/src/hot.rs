@@ -108,9 +108,14 @@ impl Hot {
         }
     }
 
+    /// The state word as it is now.
+    #[inline]
+    pub(crate) fn word(&self) -> Word {
+        Word::from_bits(self.word.load(Ordering::Acquire))
+    }
+
     /// Asks for leave by the words alone.
-    pub(crate) fn ask(&self, now: Tick) -> Asked {
-        let word = Word::from_bits(self.word.load(Ordering::Acquire));
+    pub(crate) fn ask(&self, word: Word, now: Tick) -> Asked {
         let (at, deadline) = (now, word.deadline());
         let now = at.as_millis();
         let left = Duration::from_millis(deadline.saturating_sub(now));
@@ -137,13 +142,12 @@ impl Hot {
     /// Whether the words alone say that a call would pass, plainly.
     #[inline]
     pub(crate) fn is_quiet(&self, now: Tick) -> bool {
-        self.plain(now).is_some()
+        self.plain(self.word(), now).is_some()
     }
 
     /// Leave by two loads, where nothing is wrong and nothing is limited.
     #[inline(always)]
-    pub(crate) fn plain(&self, now: Tick) -> Option<Ticket> {
-        let word = Word::from_bits(self.word.load(Ordering::Acquire));
+    pub(crate) fn plain(&self, word: Word, now: Tick) -> Option<Ticket> {
         let closed = word.tag() == Tag::Closed && now.as_millis() >= word.deadline();
         let unlimited = self.limits.load(Ordering::Relaxed) == 0;
         (closed && unlimited).then(|| Ticket::plain(word.generation(), now))
@@ -151,8 +155,7 @@ impl Hot {
 
     /// The refusal of a breaker that enforces, is open and will be for a while: by two loads, counted.
     #[inline]
-    pub(crate) fn plainly_open(&self, now: Tick) -> Option<Rejection> {
-        let word = Word::from_bits(self.word.load(Ordering::Acquire));
+    pub(crate) fn plainly_open(&self, word: Word, now: Tick) -> Option<Rejection> {
         let left = word
             .deadline()
             .checked_sub(now.as_millis())
