@@ -122,9 +122,7 @@ impl Hot {
         match word.tag() {
             Tag::Closed if now >= deadline => self.seated(word, at),
             Tag::ForcedClosed if now < deadline => self.seated(word, at),
-            Tag::Open if now < deadline && deadline < Word::NEVER - 1 => {
-                refused(Reason::Open, left)
-            }
+            Tag::Open => still_open(word, at).map_or(Asked::Unclear, Asked::Rejected),
             Tag::ForcedOpen if deadline == Word::NEVER => refused(Reason::Forced, FORCED_WAIT),
             Tag::ForcedOpen if now < deadline && deadline < Word::NEVER - 1 => {
                 refused(Reason::Forced, left)
@@ -133,9 +131,7 @@ impl Hot {
                 Some(saturated) => Asked::Rejected(saturated),
                 None => refused(Reason::Probing, left.min(SOON)),
             },
-            Tag::Closed | Tag::Open | Tag::HalfOpen | Tag::ForcedOpen | Tag::ForcedClosed => {
-                Asked::Unclear
-            }
+            Tag::Closed | Tag::HalfOpen | Tag::ForcedOpen | Tag::ForcedClosed => Asked::Unclear,
         }
     }
 
@@ -156,19 +152,12 @@ impl Hot {
     /// The refusal of a breaker that enforces, is open and will be for a while: by two loads, counted.
     #[inline]
     pub(crate) fn plainly_open(&self, word: Word, now: Tick) -> Option<Rejection> {
-        let left = word
-            .deadline()
-            .checked_sub(now.as_millis())
-            .filter(|left| *left > 0)?;
-        let ends = word.deadline() < Word::NEVER - 1;
-        if word.tag() != Tag::Open || !ends || self.mode() != Mode::Enforce {
+        let rejection = still_open(word, now)?;
+        if self.mode() != Mode::Enforce {
             return None;
         }
-        self.rejected(Reason::Open);
-        Some(Rejection {
-            reason: Reason::Open,
-            retry_after: Duration::from_millis(left),
-        })
+        self.rejected(rejection.reason);
+        Some(rejection)
     }
 
     fn seated(&self, word: Word, now: Tick) -> Asked {
@@ -181,7 +170,7 @@ impl Hot {
     /// Records the success of a plain permit.
     #[inline(always)]
     pub(crate) fn success(&self, generation: Generation, took: Duration, now: Tick) -> Recorded {
-        let word = Word::from_bits(self.word.load(Ordering::Acquire));
+        let word = self.word();
         if word.generation() != generation || word.tag() != Tag::Closed {
             return Recorded::Late;
         }
@@ -293,6 +282,17 @@ impl Hot {
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
+}
+
+/// The refusal by a cooldown whose end the word tells.
+#[inline]
+fn still_open(word: Word, now: Tick) -> Option<Rejection> {
+    let (now, end) = (now.as_millis(), word.deadline());
+    let is_open = word.tag() == Tag::Open && now < end && end < Word::NEVER - 1;
+    is_open.then(|| Rejection {
+        reason: Reason::Open,
+        retry_after: Duration::from_millis(end - now),
+    })
 }
 
 const SATURATED: Rejection = Rejection {
