@@ -10,6 +10,7 @@
 mod address;
 mod alarm;
 mod client;
+mod coding;
 mod context;
 mod course;
 mod driven;

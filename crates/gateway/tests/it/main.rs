@@ -5,6 +5,7 @@ mod admin;
 mod classified;
 mod classify;
 mod cli;
+mod coded;
 mod config;
 mod connections;
 mod demo;
