@@ -110,6 +110,11 @@ impl Config {
         Policy::new(&spec).unwrap_or_default()
     }
 
+    /// The time limits where no provider, model or route says otherwise.
+    pub(crate) fn usual_timeouts(&self) -> Timeouts {
+        Timeouts::default().overlaid(&self.timeouts)
+    }
+
     /// The time limits of one attempt, layered like [`Config::policy`], with the route's on top.
     pub fn timeouts(&self, provider: &str, model: Option<&str>, route: Option<&Route>) -> Timeouts {
         let of_provider = self
@@ -121,10 +126,7 @@ impl Config {
             .into_iter()
             .chain(of_models)
             .chain(route.map(|route| &route.timeouts));
-        layers.fold(
-            Timeouts::default().overlaid(&self.timeouts),
-            |under, over| under.overlaid(over),
-        )
+        layers.fold(self.usual_timeouts(), |under, over| under.overlaid(over))
     }
 
     fn rules_for<'a>(&'a self, model: Option<&'a str>) -> impl Iterator<Item = &'a ModelRule> {

@@ -14,7 +14,6 @@ const LATER: &[(&str, Option<&str>)] = &[
     ("timeouts.stall", None),
     ("timeouts.idle", None),
     ("timeouts.total", Some("\"0s\"")),
-    ("timeouts.write_idle", None),
 ];
 
 /// The name under which the key at this path is told to have no effect yet, if this value of it has none.

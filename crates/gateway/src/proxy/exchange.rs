@@ -177,6 +177,7 @@ fn for_the_caller(mut head: response::Parts) -> response::Parts {
     head.extensions.clear();
     reason.map(|reason| head.extensions.insert(reason));
     headers::strip_answer(&mut head.headers);
+    headers::unbuffer_stream(&mut head.headers);
     head
 }
 
