@@ -6,11 +6,11 @@
 //!
 //! - Before anything of an answer was sent, a FIN is his leaving.
 //! - After that it is not: the next bytes tell, since a socket that was closed answers them with a reset.
-//! - Unless there are none. Where nothing is sent for 400 ms after the FIN, or after the last bytes since, and none are
+//! - Unless there are none. Where nothing is sent for 350 ms after the FIN, or after the last bytes since, and none are
 //!   waiting to be taken, he counts as gone: nobody would ever tell, and a provider would work for nobody.
 //!
 //! Whoever closes is thus noticed within half a second, and whoever only half-closes gets his answer as long as
-//! something of it comes every 400 ms. This is looked for while a call is under way; what he sends meanwhile is kept for
+//! something of it comes every 350 ms. This is looked for while a call is under way; what he sends meanwhile is kept for
 //! the next one.
 
 mod awaited;

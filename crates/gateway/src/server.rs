@@ -20,7 +20,7 @@ use crate::shutdown::Tasks;
 use crate::{admin, proxy};
 
 /// Most of an answer that waits here for its caller, and most of a request's head.
-const WRITE_BUFFER: usize = 64 << 10;
+const WRITE_BUFFER: usize = 32 << 10;
 /// The same in the system, in which a caller's slowness would be hidden for as long as it fills.
 const SEND_BUFFER: u32 = 64 << 10;
 /// Connections that may wait to be accepted.

@@ -9,7 +9,7 @@ use tokio::net::tcp::OwnedReadHalf;
 use tokio::time::Instant;
 
 /// How long nothing may be sent after a FIN.
-const SILENCE: Duration = Duration::from_millis(400);
+const SILENCE: Duration = Duration::from_millis(350);
 /// What is kept of what he sends before his answer is there; a FIN behind more than that is not seen.
 const MAX_AHEAD: usize = 16 << 10;
 
@@ -148,5 +148,77 @@ impl State {
         let slow = slow.map(|at| (at, Gone::Slow));
         let left = left.map(|at| (at, Gone::Left));
         left.into_iter().chain(slow).min_by_key(|(at, _)| *at)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// What happens to a caller, one after the other, a second apart.
+    #[derive(Clone, Copy, Debug)]
+    enum Event {
+        Asks,
+        Takes,
+        Blocks,
+        Fin,
+        Answered,
+    }
+    use Event::*;
+
+    #[test]
+    fn when_a_caller_counts_as_gone() {
+        let begun = Instant::now();
+        let silent = |second: u64| Some((SECOND * second as u32 + SILENCE, Gone::Left));
+        let at = |second: u64| Some((SECOND * second as u32, Gone::Left));
+        let slow = |second: u64| Some((SECOND * second as u32 + LIMIT, Gone::Slow));
+        let table: [(&[Event], _); 13] = [
+            (&[], None),
+            (&[Asks], None),
+            (&[Asks, Fin], at(1)),
+            (&[Asks, Takes], None),
+            (&[Asks, Takes, Fin], silent(2)),
+            (&[Asks, Takes, Fin, Takes], silent(3)),
+            (&[Asks, Takes, Fin, Blocks], slow(3)),
+            (&[Asks, Takes, Blocks, Fin], slow(2)),
+            (&[Asks, Takes, Blocks, Fin, Takes], silent(4)),
+            (&[Asks, Blocks], slow(1)),
+            (&[Asks, Takes, Blocks, Blocks], slow(2)),
+            // The last bytes are on their way: a FIN ends the connection after them, and not before.
+            (&[Asks, Takes, Fin, Answered], None),
+            (&[Asks, Takes, Blocks, Answered], slow(2)),
+        ];
+        for (events, expected) in table {
+            let mut state = State::new(LIMIT);
+            for (second, event) in (0..).zip(events) {
+                let now = || begun + SECOND * second;
+                match event {
+                    Asks => state.begin(),
+                    Takes => state.took(now),
+                    Blocks => drop(state.blocked(now)),
+                    Fin => state.fin = Some(now()),
+                    Answered => state.end(),
+                }
+            }
+            let due = state.due().map(|(at, gone)| (at - begun, gone));
+            assert_eq!(due, expected, "{events:?}");
+        }
+    }
+
+    #[test]
+    fn one_calls_limit_is_not_the_nexts() {
+        let mut state = State::new(LIMIT);
+        state.begin();
+        state.write_idle = SECOND;
+        state.end();
+        assert_eq!(
+            state.write_idle, SECOND,
+            "its last bytes may still be waiting"
+        );
+        state.begin();
+        assert_eq!(state.write_idle, LIMIT);
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct Clients {
 }
 
 /// Most of an answer that is read before the caller takes it, and most of a head; an HTTP/2 stream may send a bit more.
-const READ_AHEAD: usize = 64 << 10;
+const READ_AHEAD: usize = 32 << 10;
 const STREAM_WINDOW: u32 = 256 << 10;
 /// Enough for 256 streams that nobody reads: they must not hold up the others on their connection.
 const CONNECTION_WINDOW: u32 = 256 * STREAM_WINDOW;
