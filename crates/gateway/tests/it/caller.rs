@@ -144,10 +144,15 @@ async fn report_124_who_leaves_before_the_answer_closes_the_upstream_at_once() {
         for times in 1..=5 {
             let caller = caller(&gateway, &request(path, body)).await;
             mock.wait_for_hits(times, SOON).await.unwrap();
-            drop(caller);
+            let leave = if times % 2 == 0 {
+                Leave::Reset
+            } else {
+                Leave::Close
+            };
+            leave.with(caller);
             assert!(
                 mock.wait_for_left(times, AT_ONCE).await.is_ok(),
-                "{path} {times}"
+                "{leave:?} from {path}"
             );
         }
         assert_eq!(mock.in_flight(), 0, "{path}");
