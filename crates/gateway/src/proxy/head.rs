@@ -14,6 +14,7 @@ pub(crate) fn for_the_caller(mut head: response::Parts) -> response::Parts {
     head.extensions.clear();
     reason.map(|reason| head.extensions.insert(reason));
     headers::strip_answer(&mut head.headers);
+    headers::unbuffer_stream(&mut head.headers);
     head
 }
 

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod admin;
+mod caller;
 mod classified;
 mod classify;
 mod cli;
