@@ -14,7 +14,7 @@ mod ollama;
 mod responses;
 
 pub use self::finish::Finish;
-use super::StreamEvent;
+use super::{Framing, StreamEvent};
 
 /// The language of a stream's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ pub struct Usage {
 
 /// What becomes of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ToolCall {
+pub(super) enum CallStage {
     /// It begins, or goes on where its beginning has no event of its own.
     Open,
     /// It is whole.
@@ -64,7 +64,7 @@ pub(super) struct Look {
     pub(super) is_error: bool,
     /// An end marker that says nothing of how it went.
     pub(super) is_marker: bool,
-    pub(super) tool_call: Option<ToolCall>,
+    pub(super) tool_call: Option<CallStage>,
     pub(super) usage: Option<Usage>,
 }
 
@@ -83,6 +83,26 @@ impl Look {
 }
 
 impl Dialect {
+    /// The framing in which its streams usually come. A `content-type` tells more: see [`Framing::of_content_type`].
+    ///
+    /// ```
+    /// use fuseline_llm::{Dialect, Framing};
+    ///
+    /// assert_eq!(Dialect::Anthropic.usual_framing(), Framing::Sse);
+    /// assert_eq!(Dialect::Bedrock.usual_framing(), Framing::EventStream);
+    /// ```
+    pub const fn usual_framing(self) -> Framing {
+        match self {
+            Self::Bedrock => Framing::EventStream,
+            Self::Ollama => Framing::NdJson,
+            Self::Anthropic
+            | Self::Cohere
+            | Self::Gemini
+            | Self::OpenAiChat
+            | Self::OpenAiResponses => Framing::Sse,
+        }
+    }
+
     /// None where the event's data is no JSON.
     pub(super) fn look(self, event: &StreamEvent<'_>) -> Option<Look> {
         match &*event.data {
