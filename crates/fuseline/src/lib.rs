@@ -88,6 +88,7 @@
 //! Time is monotonic, in steps of up to 4 ms; tests bring a [`Clock::manual`] and move it.
 
 mod breaker;
+mod bytes;
 mod call;
 #[cfg(feature = "chain")]
 mod chain;
@@ -103,8 +104,10 @@ pub mod reqwest;
 mod stream;
 #[cfg(feature = "tower")]
 pub mod tower;
+mod verdict;
 
 pub use breaker::Breaker;
+pub use bytes::{GuardedBytes, StreamError, StreamTerms, collect};
 pub use call::Classified;
 #[cfg(feature = "chain")]
 pub use chain::Chain;
@@ -118,6 +121,7 @@ pub use fuseline_core::{
 };
 /// What counts as what: the rules that turn an HTTP answer into a verdict, free of I/O.
 pub use fuseline_llm as classify;
+pub use fuseline_llm::{Completion, Incomplete, IncompleteReason, ToolCall};
 pub use name::IntoName;
 pub use permit::Permit;
 pub use registry::{Event, Events, Registry};

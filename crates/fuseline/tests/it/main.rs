@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod bodies;
+mod bytes;
 mod chain;
 mod crowd;
 mod endings;

@@ -11,6 +11,8 @@ mod node;
 use std::convert::Infallible;
 use std::fmt;
 
+use fuseline_core::Kind;
+
 use self::gathered::Gathered;
 use super::guard::{Judge, Judgement};
 use super::{Dialect, Finish, Framing, Piece, Scanner, StreamEnding, StreamEvent, Usage};
@@ -53,6 +55,8 @@ pub struct Incomplete<E = Infallible> {
     pub text: String,
     /// The tokens that were counted, which will be billed all the same.
     pub usage: Usage,
+    /// What the classifier calls the failure, where one was asked: a collector alone asks none.
+    pub kind: Option<Kind>,
 }
 
 /// Why an answer is not complete.
@@ -75,6 +79,7 @@ impl<E: fmt::Debug> fmt::Debug for Incomplete<E> {
             .field("reason", &self.reason)
             .field("text_bytes", &self.text.len())
             .field("usage", &self.usage)
+            .field("kind", &self.kind)
             .finish_non_exhaustive()
     }
 }
@@ -175,6 +180,11 @@ impl Collector {
         }
     }
 
+    /// Whether the stream has come to its end marker. What follows it, a count of tokens perhaps, may still come.
+    pub const fn is_complete(&self) -> bool {
+        self.judge.reader.is_complete()
+    }
+
     /// Whether the answer cannot become complete any more: no further bytes are wanted.
     pub const fn has_failed(&self) -> bool {
         self.ended.is_some() || self.is_too_large()
@@ -197,7 +207,7 @@ impl Collector {
             let limit = self.limit;
             return Err(self.broke(IncompleteReason::TooLarge(limit)));
         }
-        if !self.judge.reader.is_complete() {
+        if !self.is_complete() {
             let ending = self.ended.unwrap_or_else(|| self.judge.at_end());
             return Err(self.broke(IncompleteReason::Ended(ending)));
         }
@@ -214,6 +224,7 @@ impl Collector {
             reason,
             text: self.gathered.text_so_far(),
             usage: self.judge.reader.usage(),
+            kind: None,
         }
     }
 
