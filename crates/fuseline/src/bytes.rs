@@ -11,11 +11,12 @@ mod watch;
 use std::borrow::Borrow;
 use std::fmt;
 use std::pin::Pin;
+use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
-use fuseline_llm::{Completion, Incomplete, StreamEnding, Usage, Verdict};
+use fuseline_llm::{Completion, Fault, Incomplete, StreamEnding, Usage, Verdict};
 use futures_core::Stream;
 use pin_project_lite::pin_project;
 
@@ -86,7 +87,9 @@ pin_project! {
         // Its error, until it is handed on.
         error: Option<S::Item>,
         watch: Watch<B>,
-        alarm: Alarm,
+        // Behind a lock that nobody takes: a timer need not be shared between threads, a stream may be.
+        alarm: Mutex<Alarm>,
+        fault: fn(&S::Item) -> Fault,
     }
 }
 
@@ -99,8 +102,16 @@ impl<S: Stream, B: Borrow<fuseline_core::Breaker>> GuardedBytes<S, B> {
             stream: Some(stream),
             error: None,
             watch: Watch::new(permit, terms),
-            alarm,
+            alarm: Mutex::new(alarm),
+            fault: |_| Fault::Reset,
         }
+    }
+
+    /// Tells by the stream's errors what happened on the wire.
+    #[cfg(feature = "reqwest")]
+    pub(crate) fn fault(mut self, fault: fn(&S::Item) -> Fault) -> Self {
+        self.fault = fault;
+        self
     }
 
     /// How the stream ended, once that is known: an answer may be complete while bytes still come.
@@ -180,12 +191,16 @@ where
             match stream.poll_next(cx) {
                 Poll::Ready(Some(Ok(chunk))) => watch.bytes(chunk),
                 Poll::Ready(Some(error)) => {
-                    watch.broke();
+                    watch.broke((this.fault)(&error));
                     *this.error = Some(error);
                 }
                 Poll::Ready(None) => watch.end(),
                 Poll::Pending => match watch.deadline() {
-                    Some((at, now)) => ready!(this.alarm.poll_rung(at, now, cx)),
+                    Some((at, now)) => {
+                        let alarm = this.alarm.get_mut();
+                        let alarm = alarm.unwrap_or_else(PoisonError::into_inner);
+                        ready!(alarm.poll_rung(at, now, cx));
+                    }
                     None => return Poll::Pending,
                 },
             }

@@ -30,6 +30,7 @@
 //! | an async call | [`Breaker::call`] | |
 //! | a blocking call | [`Breaker::call_blocking`] | |
 //! | a stream of tokens | [`Breaker::call_stream`], or [`Permit::guard`] | |
+//! | a streamed answer as bytes | [`Breaker::call_bytes`], or [`Permit::guard_bytes`]; [`collect`] | |
 //! | anything else | [`Breaker::try_acquire`], which gives a [`Permit`] | |
 //! | errors of your own, or answers that are failures | [`Breaker::with_classifier`] | |
 //! | several providers | [`Chain`](struct.Chain.html) | `chain` (on) |
@@ -38,7 +39,7 @@
 //! | a reqwest client | [`reqwest::Client`](reqwest/struct.Client.html) | `reqwest` |
 //!
 //! Calls and permits work under any async runtime, or none. A chain waits on tokio's timer, and only where you give it a
-//! `max_wait`.
+//! `max_wait`; a streamed answer on the timer that you give it.
 //!
 //! # What counts
 //!
@@ -46,10 +47,11 @@
 //! |---|---|---|---|
 //! | `call`, `call_blocking` | `Ok` | `Err` | cancelled, panicked |
 //! | streams | their end | an `Err`, in a stream or instead of one | dropped before their end |
-//! | `tower`, `reqwest` | 2xx, once its body has come to its end | 429, 408, 5xx; no answer; a body that breaks off | 400, 401, 403, 404; a body that is left |
+//! | streamed answers as bytes, and through `reqwest` | the end marker of their dialect | an error event, a cut, silence: [`GuardedBytes`] | dropped before their end |
+//! | `tower`, other answers through `reqwest` | 2xx, once its body has come to its end | 429, 408, 5xx; no answer; a body that breaks off | 400, 401, 403, 404; a body that is left |
 //!
-//! An end is the end of the body or of the stream, not a marker in it such as `[DONE]`: read on to it, or say
-//! [`Guarded::success`].
+//! Where nothing is known of a dialect, an end is the end of the body or of the stream, not a marker in it such as
+//! `[DONE]`: read on to it, or say [`Guarded::success`].
 //!
 //! A [`Classify`] of yours, a closure will do, judges otherwise: it sees results as well as errors. A [`Kind`] says what
 //! failed; whether that counts, and how much, is the policy's to say.

@@ -78,6 +78,12 @@ impl StreamTerms {
         self
     }
 
+    /// For how long nothing but silence may come.
+    #[cfg(feature = "reqwest")]
+    pub(crate) const fn first_token(&self) -> std::time::Duration {
+        self.timers.first_token
+    }
+
     /// A guard for a stream that was asked for at `sent`, and that nobody reads yet.
     pub(super) fn guard(&self, sent: Tick, now: Tick) -> StreamGuard {
         let timers = self.timers.clone();

@@ -65,9 +65,9 @@ impl<B: Borrow<fuseline_core::Breaker>> Watch<B> {
         self.settle(now);
     }
 
-    pub(crate) fn broke(&mut self) {
+    pub(crate) fn broke(&mut self, fault: Fault) {
         let now = self.now();
-        self.guard.broke(Fault::Reset, now);
+        self.guard.broke(fault, now);
         self.settle(now);
     }
 

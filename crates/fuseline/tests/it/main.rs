@@ -14,3 +14,4 @@ mod runtimes;
 mod slow_bodies;
 mod streams;
 mod support;
+mod watched;

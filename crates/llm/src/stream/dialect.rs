@@ -82,7 +82,37 @@ impl Look {
     }
 }
 
+/// What the paths end in of calls that ask for an answer.
+#[rustfmt::skip]
+const PATHS: [(&str, Dialect); 10] = [
+    ("/chat/completions",      Dialect::OpenAiChat),
+    ("/completions",           Dialect::OpenAiChat),
+    ("/responses",             Dialect::OpenAiResponses),
+    ("/v1/messages",           Dialect::Anthropic),
+    (":streamGenerateContent", Dialect::Gemini),
+    ("/converse-stream",       Dialect::Bedrock),
+    ("/v1/chat",               Dialect::Cohere),
+    ("/v2/chat",               Dialect::Cohere),
+    ("/api/chat",              Dialect::Ollama),
+    ("/api/generate",          Dialect::Ollama),
+];
+
 impl Dialect {
+    /// The dialect in which a call to this path, without its query, is answered if it asks a model for an answer. None
+    /// where it asks for anything else, or nobody knows.
+    ///
+    /// ```
+    /// use fuseline_llm::Dialect;
+    ///
+    /// assert_eq!(Dialect::of_path("/openai/v1/chat/completions"), Some(Dialect::OpenAiChat));
+    /// assert_eq!(Dialect::of_path("/v1/models"), None);
+    /// ```
+    pub fn of_path(path: &str) -> Option<Self> {
+        let mut paths = PATHS.iter();
+        let (_, dialect) = paths.find(|(end, _)| path.ends_with(end))?;
+        Some(*dialect)
+    }
+
     /// The framing in which its streams usually come. A `content-type` tells more: see [`Framing::of_content_type`].
     ///
     /// ```
