@@ -10,7 +10,7 @@ mod watch;
 
 use std::borrow::Borrow;
 use std::fmt;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
@@ -149,15 +149,15 @@ impl<S: Stream, B: Borrow<fuseline_core::Breaker>> GuardedBytes<S, B> {
     ///
     /// # Errors
     /// [`Incomplete`]: the stream failed, or the model stopped in a tool call. Half an answer is never given out as one.
-    pub async fn collect<E>(mut self) -> Result<Completion, Incomplete<E>>
+    pub async fn collect<E>(self) -> Result<Completion, Incomplete<E>>
     where
-        S: Stream<Item = Result<Bytes, E>> + Unpin,
-        B: Unpin,
+        S: Stream<Item = Result<Bytes, E>>,
     {
-        let collector = self.watch.terms().collector();
-        let collected = gather(Pin::new(&mut self), collector, StreamError::into_reason).await;
+        let mut stream = pin!(self);
+        let collector = stream.watch.terms().collector();
+        let collected = gather(stream.as_mut(), collector, StreamError::into_reason).await;
         collected.map_err(|mut incomplete| {
-            incomplete.kind = self.verdict().and_then(|verdict| verdict.kind);
+            incomplete.kind = stream.verdict().and_then(|verdict| verdict.kind);
             incomplete
         })
     }

@@ -7,7 +7,10 @@ use fuseline_llm::{
     Collector, Completion, Dialect, Finish, Framing, Incomplete, IncompleteReason, StreamEnding,
 };
 
+use proptest::prelude::*;
+
 use self::answers::Spoken;
+use crate::guard::identity::{parts, run};
 use crate::support::{Recorded, divide};
 
 fn collect(of: (Dialect, Framing), chunks: &[&[u8]]) -> Result<Completion, Incomplete> {
@@ -172,4 +175,28 @@ fn what_the_model_wrote_stays_out_of_debug_texts() {
     let incomplete = collector.end::<std::convert::Infallible>().unwrap_err();
     assert_eq!(incomplete.text, "geheim");
     assert!(!format!("{incomplete:?} {incomplete}").contains("geheim"));
+}
+
+proptest! {
+    /// Whatever is said: the collector has an answer exactly where the guard calls the stream complete, and else the
+    /// guard's reason, in every division.
+    #[test]
+    fn the_collector_and_the_guard_are_of_one_mind(
+        parts in prop::collection::vec(parts(), 0..12),
+        which in 0_usize..9,
+        cuts in prop::collection::vec(any::<usize>(), 0..8),
+    ) {
+        let of = Spoken::all()[which].of;
+        let stream = parts.concat();
+        let ending = run(of, std::time::Duration::ZERO, &[&stream]).ending();
+        let whole = collect(of, &[&stream]);
+        match &whole {
+            Ok(_) => prop_assert_eq!(ending, StreamEnding::Complete),
+            Err(incomplete) => match incomplete.reason {
+                IncompleteReason::ToolCall => prop_assert_eq!(ending, StreamEnding::Complete),
+                ref reason => prop_assert_eq!(reason, &ended(ending)),
+            },
+        }
+        prop_assert_eq!(collect(of, &divide(&stream, &cuts)), whole);
+    }
 }

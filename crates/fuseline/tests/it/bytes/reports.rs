@@ -1,5 +1,6 @@
 //! How others failed, and what the library does there.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use fuseline::classify::{Dialect, StreamEnding, StreamTimers, Timer};
@@ -263,6 +264,20 @@ fn report_65_an_event_that_never_ends_is_given_up() {
         failed(StreamEnding::Oversized, Kind::StreamTruncated)
     );
     assert_eq!(breaker.snapshot().kinds, [(Kind::StreamTruncated, 1)]);
+}
+
+#[test]
+fn report_67_a_stream_is_read_no_faster_than_its_reader() {
+    let (breaker, clock) = breaker(&patient());
+    let world = World::new(&clock);
+    let event = TEXT.repeat(1_000);
+    let provider = world.provider((0..100).map(|_| (0, Some(Ok(event.clone())))));
+    let left = provider.left();
+    let mut stream = world.guard(&breaker, provider, Dialect::OpenAiChat);
+    for read in 1..=10 {
+        assert!(world.next(&mut stream).is_some_and(|item| item.is_ok()));
+        assert_eq!(left.load(Relaxed), 100 - read);
+    }
 }
 
 #[test]

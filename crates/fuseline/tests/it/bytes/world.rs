@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -25,6 +27,7 @@ pub(crate) struct World {
 pub(crate) struct Provider {
     clock: Clock,
     script: VecDeque<(Tick, Option<Result<Bytes, Reset>>)>,
+    left: Arc<AtomicUsize>,
 }
 
 impl World {
@@ -45,9 +48,11 @@ impl World {
             self.moments.lock().unwrap().push(at);
             (at, item.map(|item| item.map(Into::into)))
         });
+        let script: VecDeque<_> = script.collect();
         Provider {
             clock: self.clock.clone(),
-            script: script.collect(),
+            left: Arc::new(AtomicUsize::new(script.len())),
+            script,
         }
     }
 
@@ -132,6 +137,13 @@ fn once<F: Future + Unpin>(future: &mut F) -> Option<F::Output> {
     }
 }
 
+impl Provider {
+    /// How much it has left to say.
+    pub(crate) fn left(&self) -> Arc<AtomicUsize> {
+        self.left.clone()
+    }
+}
+
 impl Stream for Provider {
     type Item = Result<Bytes, Reset>;
 
@@ -139,6 +151,7 @@ impl Stream for Provider {
         let now = self.clock.now();
         match self.script.front() {
             Some((at, _)) if *at <= now => {
+                self.left.fetch_sub(1, Relaxed);
                 Poll::Ready(self.script.pop_front().and_then(|(_, item)| item))
             }
             _ => Poll::Pending,
