@@ -126,6 +126,22 @@ async fn report_43_a_silent_stream_is_given_up_at_the_clients_limit() {
 }
 
 #[tokio::test]
+async fn a_read_timeout_of_reqwest_itself_is_a_stall() {
+    let breaker = Breaker::new("openai", Policy::default());
+    let mock = Mock::start(Reply::ok().events(5).stall_after(2))
+        .await
+        .unwrap();
+    let limited = reqwest::Client::builder().read_timeout(Duration::from_millis(20));
+    let client = Client::new(breaker.clone(), limited.build().unwrap());
+    let body = r#"{"model": "m", "stream": true, "messages": []}"#;
+    let request = client.inner().post(mock.url() + CHAT).body(body);
+    let answer = client.send(request).await.unwrap();
+    let error = answer.bytes().await.unwrap_err();
+    assert_eq!(ending(&error), None, "reqwest's own");
+    assert_eq!(breaker.snapshot().kinds, [(Kind::StreamStall, 1)]);
+}
+
+#[tokio::test]
 async fn each_path_has_its_dialect() {
     let anthropic = "data: {\"type\":\"content_block_delta\",\"delta\":{\"text\":\"Hi\"}}\n\n\
                      data: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n";

@@ -1,7 +1,11 @@
 //! Every ending settles once, as what it is.
 
-use fuseline::classify::{Dialect, StreamEnding};
-use fuseline::{Breaker, Kind, Outcome, State, StreamError, Tick};
+use std::time::Duration;
+
+use fuseline::classify::{Dialect, StreamEnding, StreamTimers};
+use fuseline::{
+    Breaker, Kind, Outcome, Policy, PolicySpec, State, StreamError, StreamTerms, Tick, TripRule,
+};
 
 use super::world::{Guarded, World, at_once};
 use crate::support::{breaker, due, patient};
@@ -232,4 +236,79 @@ fn a_borrowed_permit_guards_as_well_and_success_is_timed_to_the_first_content() 
     assert!(stream.is_settled());
     breaker.try_acquire().unwrap().record(&Outcome::Neutral);
     assert_eq!(breaker.snapshot().in_flight, 0);
+}
+
+#[test]
+fn content_keeps_the_lease_of_a_probe_that_is_not_proved_yet() {
+    let (probed, clock) = due();
+    let spec = PolicySpec {
+        probe_proof: Some(Duration::from_secs(3_600)),
+        ..patient()
+    };
+    probed.reconfigure(Policy::new(&spec).unwrap());
+    let world = World::new(&clock);
+    let script = (1..10).map(|n| (15_000 + 25_000 * n, Some(Ok(TEXT))));
+    let provider = world.provider(script.chain([(241_000, Some(Ok(FINISH)))]));
+    let mut stream = world.guard(&probed, provider, Dialect::OpenAiChat);
+    for _ in 1..10 {
+        assert_eq!(world.next(&mut stream), Some(Ok(TEXT.into())));
+        assert_eq!(probed.state(), State::HalfOpen);
+    }
+    assert_eq!(world.next(&mut stream), Some(Ok(FINISH.into())));
+    assert_eq!(probed.state(), State::Closed);
+}
+
+#[test]
+fn pings_keep_no_lease_however_patient_the_limits() {
+    let (probed, clock) = due();
+    let world = World::new(&clock);
+    let provider = world.provider((1..5).map(|n| (15_000 + 20_000 * n, Some(Ok(": x\n\n")))));
+    let hour = Duration::from_secs(3_600);
+    let terms = StreamTerms::new(Dialect::OpenAiChat).timers(StreamTimers {
+        first_token: hour,
+        idle: hour,
+        ..StreamTimers::default()
+    });
+    let mut stream = world.guard(&probed, provider, terms);
+    for _ in 1..3 {
+        assert!(world.next(&mut stream).is_some_and(|item| item.is_ok()));
+        assert_eq!(probed.state(), State::HalfOpen);
+    }
+    assert!(world.next(&mut stream).is_some_and(|item| item.is_ok()));
+    assert_eq!(probed.state(), State::Open, "60 s after it began");
+}
+
+#[test]
+fn an_error_event_that_was_whole_goes_before_the_break_that_followed_it() {
+    let event = "data: {\"error\":{\"type\":\"overloaded_error\",\"message\":\"x\"}}\n";
+    let (_, world, mut stream) = chat([(1, Some(Ok(event))), (2, Some(Err("reset")))]);
+    let (ending, kind) = (StreamEnding::Error, Kind::Overloaded);
+    let expected = StreamError::Incomplete { ending, kind };
+    assert_eq!(world.read(&mut stream), (event.into(), Some(expected)));
+}
+
+#[test]
+fn slow_rules_judge_an_answer_by_its_first_content() {
+    let spec = PolicySpec {
+        trip: Some(vec![TripRule::Slow {
+            slower_than: Duration::from_secs(2),
+            threshold: 1.0,
+            window: Duration::from_secs(60),
+            min_calls: 1,
+        }]),
+        ..patient()
+    };
+    for (first, expected) in [(1_900, State::Closed), (2_100, State::Open)] {
+        let (breaker, clock) = breaker(&spec);
+        let world = World::new(&clock);
+        let provider = world.provider([
+            (100, Some(Ok(BEGIN))),
+            (first, Some(Ok(TEXT))),
+            (20_000, Some(Ok(FINISH))),
+            (20_001, None),
+        ]);
+        let mut stream = world.guard(&breaker, provider, Dialect::OpenAiChat);
+        assert_eq!(world.read(&mut stream).1, None);
+        assert_eq!(breaker.state(), expected, "{first}");
+    }
 }
