@@ -128,7 +128,7 @@ impl<E: std::error::Error + 'static> std::error::Error for Incomplete<E> {
 ///
 /// let mut collector = Collector::new(Dialect::OpenAiChat, Framing::Sse);
 /// collector.bytes(begin.as_bytes());
-/// let incomplete = collector.end().unwrap_err();
+/// let incomplete: Incomplete = collector.end().unwrap_err();
 /// assert_eq!(incomplete.reason, IncompleteReason::Ended(StreamEnding::Truncated));
 /// assert_eq!(incomplete.text, "Hi ");
 /// # Ok::<(), Incomplete>(())
