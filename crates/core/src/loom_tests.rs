@@ -1,7 +1,8 @@
 //! Models of the races: every interleaving, and every stale value that the memory model allows, of two threads.
 //!
 //! That they can fail was seen: without the barrier in `announce`, or without the second look at the run word, the two
-//! `no_trip_is_missed` models find the missed trip at once.
+//! `no_trip_is_missed_when` models find the missed trip at once; without that look after a failure, the models of failures that
+//! wait do.
 //!
 //! Run with `RUSTFLAGS="--cfg fuseline_loom" cargo test --release -p fuseline-core --lib loom_tests`.
 

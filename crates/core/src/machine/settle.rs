@@ -81,53 +81,14 @@ impl Machine {
         }
     }
 
-    /// A failure that its shard has deferred, and that saw the run word change.
-    pub(crate) fn deferred_failure(
+    /// Counts a failure; true if the trip rules are to be judged for it.
+    pub(super) fn count(
         &mut self,
         hot: &Hot,
         ticket: Ticket,
         failure: &Failure,
         now: Tick,
-    ) {
-        self.drain(hot);
-        let now = self.pass_time(hot, now);
-        if self.is_current(ticket.generation()) {
-            self.judge(hot, Some(failure), now);
-        }
-    }
-
-    /// Takes up the failures that wait, if some may; until rules are judged again, none may. They are not judged: by the
-    /// allowance under which they were kept, no rule is near.
-    #[inline]
-    pub(crate) fn take_up(&mut self, hot: &Hot) {
-        if hot.run().allowance() != 0 {
-            self.publish_run(hot, Watch::Nothing);
-            fence(Ordering::SeqCst);
-            self.drain(hot);
-        }
-    }
-
-    fn drain(&mut self, hot: &Hot) {
-        let mut left = hot.shards.waiting();
-        while left > 0
-            && let Some((deferred, times)) = hot.shards.next_deferred()
-        {
-            left = left.saturating_sub(u64::from(times));
-            let (failure, at) = (deferred.failure, deferred.at);
-            if deferred.generation == self.generation && hot.is_deferrable(&failure) {
-                let at = self.pass_time(hot, at);
-                self.absorb(&failure, times, at);
-                continue;
-            }
-            // Its state has passed, or the settings have changed.
-            for _ in 0..times {
-                self.count(hot, Ticket::plain(deferred.generation, at), &failure, at);
-            }
-        }
-    }
-
-    /// Counts a failure; true if the trip rules are to be judged for it.
-    fn count(&mut self, hot: &Hot, ticket: Ticket, failure: &Failure, now: Tick) -> bool {
+    ) -> bool {
         let rule = self.policy.kind(failure.kind);
         if !rule.count {
             self.cancel(hot, ticket, now);
@@ -179,7 +140,7 @@ impl Machine {
     }
 
     /// So many failures of a closed state.
-    fn absorb(&mut self, failure: &Failure, times: u32, now: Tick) {
+    pub(super) fn absorb(&mut self, failure: &Failure, times: u32, now: Tick) {
         for _ in 0..(times as usize).min(FAILURES) {
             self.note(failure, now);
         }
@@ -208,7 +169,7 @@ impl Machine {
     }
 
     /// Evaluates the rules after an outcome in `closed`; opens, or publishes what the next outcome must know.
-    fn judge(&mut self, hot: &Hot, failure: Option<&Failure>, now: Tick) {
+    pub(super) fn judge(&mut self, hot: &Hot, failure: Option<&Failure>, now: Tick) {
         let slack = self.counts.slack(now);
         if slack > 0 && !self.degraded {
             return self.publish_slack(hot, slack);
