@@ -21,6 +21,8 @@ use crate::tick::{Tick, millis};
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
+const PAST_MS: u64 = Clock::PAST.as_secs() * 1_000;
+
 #[derive(Clone, Debug)]
 enum Source {
     System(system::Origin),
@@ -28,12 +30,16 @@ enum Source {
 }
 
 impl Clock {
-    /// Monotonic system time, its origin being now. Steps of the wall clock do not move it.
+    /// Monotonic system time, its origin being [`PAST`](Self::PAST) ago. Steps of the wall clock do not move it.
     ///
     /// With feature `coarse-clock` on Linux it is the coarse clock: cheaper to read, 1 to 4 ms a step.
     pub fn system() -> Self {
         Self(Source::System(system::Origin::now()))
     }
+
+    /// How much time a system clock has behind it from the start, so that what a process before this one has kept can be
+    /// told by it: 30 days.
+    pub const PAST: Duration = Duration::from_secs(30 * 86_400);
 
     /// A clock that stands at zero until [`advance`](Self::advance) moves it.
     pub fn manual() -> Self {
@@ -44,7 +50,7 @@ impl Clock {
     #[inline(always)]
     pub fn now(&self) -> Tick {
         match &self.0 {
-            Source::System(origin) => Tick::from_millis(origin.elapsed_millis()),
+            Source::System(origin) => Tick::from_millis(PAST_MS + origin.elapsed_millis()),
             Source::Manual(millis) => Tick::from_millis(millis.load(Ordering::Relaxed)),
         }
     }
