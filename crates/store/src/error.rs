@@ -37,6 +37,9 @@ pub enum StoreError {
         /// Where it lies now.
         moved_to: Option<PathBuf>,
     },
+    /// The file was taken away while it was in use.
+    #[error("{} was taken away; a new one is begun", .0.display())]
+    Gone(PathBuf),
     /// There is no room.
     #[error("{}: the disk is full; make room", .0.display())]
     Full(PathBuf),
@@ -58,6 +61,13 @@ pub enum StoreError {
         #[source]
         cause: Box<dyn core::error::Error + Send + Sync>,
     },
+}
+
+impl StoreError {
+    /// Whether what was kept before is there no more, so that everything must be kept anew.
+    pub(crate) const fn is_loss(&self) -> bool {
+        matches!(self, Self::Damaged { .. } | Self::Gone(_))
+    }
 }
 
 fn aside(moved_to: Option<&PathBuf>) -> String {

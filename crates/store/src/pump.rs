@@ -268,6 +268,7 @@ impl Worker {
         for entry in &load.batch.entries {
             tracing::debug!(
                 breaker = entry.breaker,
+                run = entry.run,
                 number = entry.number,
                 to = entry.to,
                 "transition stored"
@@ -296,7 +297,7 @@ impl Worker {
     fn failed(&mut self, error: &StoreError, now: &Moment) {
         self.tally.failures.fetch_add(1, Ordering::Relaxed);
         self.tally.is_failing.store(true, Ordering::Relaxed);
-        if matches!(error, StoreError::Damaged { .. }) {
+        if error.is_loss() {
             // What it had is gone: it gets everything, transitions excepted.
             for seen in self.seen.values_mut() {
                 seen.saved = None;

@@ -127,6 +127,10 @@ impl Store for Sqlite {
     }
 
     fn publish(&mut self, batch: &Batch) -> Result<(), StoreError> {
+        if self.connection.is_some() && !self.path.exists() {
+            self.connection = None;
+            return Err(StoreError::Gone(self.path.clone()));
+        }
         let written = Self::write(self.connection()?, batch);
         written.map_err(|error| self.failed(error))
     }

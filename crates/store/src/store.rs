@@ -31,8 +31,8 @@ pub trait Store: fmt::Debug + Send {
     /// Keeps all of this.
     ///
     /// # Errors
-    /// Nothing has been kept: come again. After [`StoreError::Damaged`] nothing of what was kept before is there any
-    /// more, so come with everything.
+    /// Nothing has been kept: come again. After [`StoreError::Damaged`] and [`StoreError::Gone`] nothing of what was kept
+    /// before is there any more, so come with everything.
     fn publish(&mut self, batch: &Batch) -> Result<(), StoreError>;
 }
 

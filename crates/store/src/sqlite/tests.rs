@@ -140,6 +140,18 @@ fn damage_that_shows_while_it_runs_is_moved_aside_and_everything_asked_for() {
 }
 
 #[test]
+fn a_file_that_is_taken_away_while_it_runs_is_begun_anew() {
+    let folder = filled(3);
+    let mut kept = folder.open().unwrap();
+    kept.publish(&batch(4)).unwrap();
+    fs::remove_file(folder.state()).unwrap();
+    assert!(matches!(kept.publish(&batch(1)), Err(StoreError::Gone(_))));
+    kept.publish(&batch(2)).unwrap();
+    drop(kept);
+    assert_eq!(folder.open().unwrap().load().unwrap().len(), 2);
+}
+
+#[test]
 fn what_is_not_ours_is_left_alone() {
     let folder = Folder::new();
     let text = "listen = \"127.0.0.1:8080\" # grüße\n";
