@@ -21,8 +21,6 @@ use crate::tick::{Tick, millis};
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
-const PAST_MS: u64 = Clock::PAST.as_secs() * 1_000;
-
 #[derive(Clone, Debug)]
 enum Source {
     System(system::Origin),
@@ -34,7 +32,7 @@ impl Clock {
     ///
     /// With feature `coarse-clock` on Linux it is the coarse clock: cheaper to read, 1 to 4 ms a step.
     pub fn system() -> Self {
-        Self(Source::System(system::Origin::now()))
+        Self(Source::System(system::Origin::new()))
     }
 
     /// How much time a system clock has behind it from the start, so that what a process before this one has kept can be
@@ -50,7 +48,7 @@ impl Clock {
     #[inline(always)]
     pub fn now(&self) -> Tick {
         match &self.0 {
-            Source::System(origin) => Tick::from_millis(PAST_MS + origin.elapsed_millis()),
+            Source::System(origin) => Tick::from_millis(origin.elapsed_millis()),
             Source::Manual(millis) => Tick::from_millis(millis.load(Ordering::Relaxed)),
         }
     }
@@ -69,17 +67,21 @@ mod system {
 
     use rustix::time::{ClockId, clock_gettime};
 
+    use super::Clock;
+    use crate::tick::millis;
+
+    /// Wraps around where the machine has not been running for as long as the past.
     #[derive(Clone, Copy, Debug)]
     pub(super) struct Origin(u64);
 
     impl Origin {
-        pub(super) fn now() -> Self {
-            Self(monotonic_millis())
+        pub(super) fn new() -> Self {
+            Self(monotonic_millis().wrapping_sub(millis(Clock::PAST)))
         }
 
         #[inline]
         pub(super) fn elapsed_millis(self) -> u64 {
-            monotonic_millis().saturating_sub(self.0)
+            monotonic_millis().wrapping_sub(self.0)
         }
     }
 
@@ -98,8 +100,10 @@ mod system {
 
     use std::time::Instant;
 
+    use super::Clock;
     use crate::tick::millis;
 
+    /// The start; most systems have no instant before they were booted.
     #[derive(Clone, Copy, Debug)]
     pub(super) struct Origin(Instant);
 
@@ -108,13 +112,13 @@ mod system {
             clippy::disallowed_methods,
             reason = "the one place that reads the clock"
         )]
-        pub(super) fn now() -> Self {
+        pub(super) fn new() -> Self {
             Self(Instant::now())
         }
 
         #[inline]
         pub(super) fn elapsed_millis(self) -> u64 {
-            millis(self.0.elapsed())
+            millis(self.0.elapsed() + Clock::PAST)
         }
     }
 }

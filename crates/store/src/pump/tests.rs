@@ -252,7 +252,7 @@ fn after_damage_everything_is_written_anew() {
 }
 
 #[test]
-fn trouble_is_told_once_and_then_every_ten_seconds() {
+fn report_112_trouble_is_told_once_and_then_every_ten_seconds_at_most() {
     let mut world = World::new();
     world.store.set(Some(Mood::Full));
     world.fail("a", 5);
@@ -371,6 +371,56 @@ fn report_103_what_nobody_calls_any_more_leaves_no_trace() {
     world.turn(COUNTS_EVERY);
     assert!(world.store.states().len() <= 50);
     assert!(world.worker.seen.len() <= 50);
+}
+
+/// A store that never answers, as one on a disk that hangs.
+#[derive(Debug)]
+struct Frozen(Mutex<mpsc::Receiver<()>>, mpsc::Sender<()>);
+
+impl Store for Frozen {
+    fn load(&mut self) -> Result<Vec<Record>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    fn publish(&mut self, _: &Batch) -> Result<(), StoreError> {
+        drop(self.1.send(()));
+        // Ends when the test does.
+        drop(self.0.lock().unwrap().recv());
+        Ok(())
+    }
+}
+
+#[test]
+fn report_91_a_frozen_store_freezes_no_call() {
+    let (thaw, frozen) = mpsc::channel();
+    let (asked, reached) = mpsc::channel();
+    let registry = Registry::default();
+    let name = ScopeName::provider("a");
+    let breaker = registry
+        .get_breaker(&name, &Policy::default(), registry.now())
+        .unwrap();
+    breaker.force_open(None, registry.now());
+    let store = Frozen(Mutex::new(frozen), asked);
+    let pump = Pump::start(&registry, Box::new(store)).unwrap();
+    reached.recv().unwrap();
+    breaker.release(registry.now());
+    let now = registry.now();
+    for _ in 0..5 {
+        let permit = breaker.try_acquire(now).unwrap();
+        permit.record(&Outcome::failure(Kind::ServerError), now);
+    }
+    assert!(breaker.try_acquire(now).is_err());
+    assert_eq!(pump.kept(), Kept::default(), "the store has not answered");
+    let other = |number: u32| ScopeName::provider(&number.to_string());
+    for number in 0..600 {
+        let made = registry.get_breaker(&other(number), &Policy::default(), now);
+        assert!(
+            made.is_ok(),
+            "{number}: the pump holds no breaker while it waits"
+        );
+    }
+    drop(pump);
+    drop(thaw);
 }
 
 #[test]

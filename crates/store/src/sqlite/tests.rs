@@ -255,6 +255,21 @@ fn a_file_that_became_read_only_is_told_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_file_that_somebody_holds_is_told_and_written_later() {
+    let folder = filled(1);
+    let mut kept = folder.open().unwrap();
+    let connection = kept.connection.as_ref().unwrap();
+    connection.busy_timeout(std::time::Duration::ZERO).unwrap();
+    let other = Connection::open(folder.state()).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = kept.publish(&batch(2)).unwrap_err();
+    assert!(matches!(error, StoreError::InUse(_)), "{error}");
+    other.execute_batch("ROLLBACK").unwrap();
+    kept.publish(&batch(2)).unwrap();
+    assert_eq!(kept.load().unwrap().len(), 2);
+}
+
+#[test]
 fn a_full_disk_is_told_and_nothing_of_the_batch_is_there() {
     let folder = filled(1);
     let mut kept = folder.open().unwrap();

@@ -1,6 +1,7 @@
 //! Files that cannot be used: each is reported, and service goes on.
 
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
@@ -25,7 +26,10 @@ async fn folder(state: &str) -> (tempfile::TempDir, Mock) {
 
 /// It serves, its breakers open and refuse; gives back the one thing that it told before.
 async fn serves(folder: &Path, mock: &Mock) -> String {
-    let serving = Serving::start(folder);
+    goes_on(&Serving::start(folder), mock).await
+}
+
+async fn goes_on(serving: &Serving, mock: &Mock) -> String {
     let told = serving.told();
     assert_eq!(told.len(), 1, "{told:?}");
     mock.set(Reply::ok()).await.unwrap();
@@ -85,20 +89,28 @@ async fn a_place_that_cannot_be_written_to_is_told() {
 
 #[tokio::test]
 async fn a_file_without_leave_to_write_is_told() {
+    const NOBODY: u32 = 65_534;
     let (folder, mock) = folder("fuseline.db").await;
-    let state = folder.path().join("fuseline.db");
     drop(Serving::start(folder.path()));
-    for file in [&state, &folder.path().join("fuseline.db.lock")] {
-        fs::set_permissions(file, fs::Permissions::from_mode(0o444)).unwrap();
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    let state = folder.path().join("fuseline.db");
+    for file in [state.clone(), folder.path().join("fuseline.db.lock")] {
+        mode(&file, 0o444).unwrap();
     }
-    let may_anyway = fs::OpenOptions::new().write(true).open(&state).is_ok();
-    if may_anyway {
-        // Permissions are no hindrance to root: there is nothing to tell.
-        assert_eq!(Serving::start(folder.path()).told(), [""; 0]);
+    mode(folder.path(), 0o555).unwrap();
+    // Permissions are no hindrance to root, who can be somebody else, though.
+    let is_root = fs::OpenOptions::new().write(true).open(&state).is_ok();
+    let serving = if is_root {
+        match Serving::start_as(NOBODY, folder.path()) {
+            Ok(serving) => serving,
+            Err(error) => return assert_eq!(error.kind(), ErrorKind::PermissionDenied),
+        }
     } else {
-        let told = serves(folder.path(), &mock).await;
-        assert!(told.contains("fuseline.db cannot be written to"), "{told}");
-    }
+        Serving::start(folder.path())
+    };
+    let told = goes_on(&serving, &mock).await;
+    assert!(told.contains("fuseline.db cannot be written to"), "{told}");
+    mode(folder.path(), 0o755).unwrap();
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! A `fuseline serve` that keeps its state, and can be killed at any moment.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{self, BufRead as _, BufReader};
 use std::net::SocketAddr;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread::JoinHandle;
@@ -21,7 +22,17 @@ pub(super) struct Serving {
 impl Serving {
     /// Starts it in this folder, where `fuseline.toml` stands.
     pub(super) fn start(folder: &Path) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fuseline"))
+        Self::spawn(folder, &mut Command::new(env!("CARGO_BIN_EXE_fuseline"))).unwrap()
+    }
+
+    /// Starts it as another user; fails where it is installed so that he cannot run it.
+    pub(super) fn start_as(user: u32, folder: &Path) -> io::Result<Self> {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_fuseline"));
+        Self::spawn(folder, command.uid(user))
+    }
+
+    fn spawn(folder: &Path, command: &mut Command) -> io::Result<Self> {
+        let mut child = command
             .current_dir(folder)
             .env_clear()
             .args([
@@ -33,8 +44,7 @@ impl Serving {
             ])
             .args(["--log", "debug"])
             .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
+            .spawn()?;
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         let mut first = Vec::new();
         let serving = loop {
@@ -52,13 +62,13 @@ impl Serving {
                 .collect()
         };
         let addr = |key: &str| serving[key].as_str().unwrap().parse().unwrap();
-        Self {
+        Ok(Self {
             child,
             addr: addr("listen"),
             admin: addr("admin_listen"),
             first,
             log: Some(std::thread::spawn(rest)),
-        }
+        })
     }
 
     /// `kill -9`. Gives back what it logged until then.
