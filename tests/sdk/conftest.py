@@ -3,6 +3,7 @@
 import socket
 
 import pytest
+from callers import Node
 from dialects import ANTHROPIC, OPENAI
 from gateway import Gateway
 from provider import Provider, Reply
@@ -49,7 +50,7 @@ def serve(tmp_path, dialect):
     """Starts a gateway whose one route leads to these URLs in order: `primary`, then `spare`."""
     started = []
 
-    def start(*urls: str, breaker: str = "") -> Gateway:
+    def start(*urls: str, breaker: str = "", timeouts: str = "", route: str = "retries = 0") -> Gateway:
         names = ["primary", "spare"][: len(urls)]
         providers = "".join(
             f"""
@@ -68,7 +69,10 @@ def serve(tmp_path, dialect):
             [[routes]]
             model = "*"
             targets = [{targets}]
-            retries = 0
+            {route}
+
+            [timeouts]
+            {timeouts}
 
             [breaker]
             trip = [{{ rule = "consecutive", failures = 5 }}]
@@ -82,6 +86,13 @@ def serve(tmp_path, dialect):
     yield start
     for gateway in started:
         assert gateway.stop() == 0, "the gateway ends well"
+
+
+@pytest.fixture(scope="session")
+def node():
+    process = Node()
+    yield process
+    process.close()
 
 
 @pytest.fixture
