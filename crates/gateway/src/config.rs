@@ -9,6 +9,7 @@ mod classify;
 mod document;
 mod doors;
 mod finding;
+mod heartbeats;
 mod later;
 mod limits;
 mod load;
@@ -31,11 +32,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use fuseline_core::{Policy, PolicySpec};
-use fuseline_llm::Classifier;
+use fuseline_llm::{Classifier, reasoning_first_token};
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
 pub use finding::{Finding, Report, Severity};
+pub use heartbeats::Heartbeats;
 pub use limits::Limits;
 pub use load::{Overrides, Sources};
 pub use model::ModelRule;
@@ -75,6 +77,8 @@ pub struct Config {
     pub models: Vec<ModelRule>,
     /// `[timeouts]`.
     pub timeouts: TimeoutSpec,
+    /// `[heartbeats]`.
+    pub heartbeats: Heartbeats,
     /// `[breaker]`.
     pub breaker: PolicySpec,
     rules: classify::Rules,
@@ -110,21 +114,23 @@ impl Config {
         Policy::new(&spec).unwrap_or_default()
     }
 
-    /// The time limits of one attempt, layered like [`Config::policy`], with the route's on top.
+    /// The time limits of one attempt, layered like [`Config::policy`], with the route's on top. A known reasoning
+    /// model has a longer `first_token` than its provider unless something is written for it.
     pub fn timeouts(&self, provider: &str, model: Option<&str>, route: Option<&Route>) -> Timeouts {
         let of_provider = self
             .providers
             .get(provider)
             .map(|provider| &provider.timeouts);
+        let mut timeouts = Timeouts::default().overlaid(&self.timeouts);
+        if let Some(of_provider) = of_provider {
+            timeouts = timeouts.overlaid(of_provider);
+        }
+        if let Some(thinks) = model.and_then(reasoning_first_token) {
+            timeouts.first_token = timeouts.first_token.max(thinks);
+        }
         let of_models = self.rules_for(model).map(|rule| &rule.timeouts);
-        let layers = of_provider
-            .into_iter()
-            .chain(of_models)
-            .chain(route.map(|route| &route.timeouts));
-        layers.fold(
-            Timeouts::default().overlaid(&self.timeouts),
-            |under, over| under.overlaid(over),
-        )
+        let layers = of_models.chain(route.map(|route| &route.timeouts));
+        layers.fold(timeouts, |under, over| under.overlaid(over))
     }
 
     fn rules_for<'a>(&'a self, model: Option<&'a str>) -> impl Iterator<Item = &'a ModelRule> {

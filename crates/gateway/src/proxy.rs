@@ -8,19 +8,27 @@
 //! ```
 
 mod address;
+mod alarm;
 mod client;
 mod context;
 mod course;
+mod driven;
 mod exchange;
 mod guard;
+mod head;
 mod headers;
+mod heartbeat;
+mod in_band;
 mod ingress;
+mod limits;
 mod outage;
 mod own;
+mod passing;
 mod refusal;
 mod respond;
-mod stream;
+mod streaming;
 mod upstream;
+mod watched;
 mod way;
 
 use std::collections::BTreeMap;
@@ -29,11 +37,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fuseline_core::Registry;
-use fuseline_llm::{Classifier, Limits, Operation};
+use fuseline_llm::{Classifier, Limits, Operation, Shape, Target};
 use http::{Request, Response};
 use hyper::body::Incoming;
 
-use crate::config::{Config, Route};
+use crate::config::{Config, Route, Timeouts};
 use client::Clients;
 use context::Context;
 use course::Course;
@@ -42,6 +50,7 @@ use ingress::{Answered, Call, Lane};
 use outage::Outage;
 use respond::Body;
 use upstream::Upstream;
+use way::Way;
 
 /// Everything that calls share.
 pub(crate) struct Proxy {
@@ -126,7 +135,7 @@ impl Proxy {
     }
 
     /// What judges answers.
-    fn classifier(&self) -> &Classifier {
+    fn classifier(&self) -> &Arc<Classifier> {
         &self.classifier
     }
 
@@ -137,11 +146,31 @@ impl Proxy {
         }
     }
 
+    /// The time limits of one attempt.
+    fn timeouts(&self, call: &Call, target: &Target) -> Timeouts {
+        let (provider, model) = (target.provider(), Some(target.model()));
+        self.config.timeouts(provider, model, self.route(call))
+    }
+
+    /// What a call over these ways may spend. A budget that nobody wrote leaves each of them the time for its first
+    /// token.
+    fn limits_over(&self, call: &Call, ways: &[Way<'_>]) -> Limits {
+        let mut limits = self.limits(call);
+        let written = self.route(call).and_then(|route| route.budget);
+        if written.is_none() && call.facts.shape() == Shape::Stream {
+            let first_tokens = ways
+                .iter()
+                .map(|way| self.timeouts(call, &way.target).first_token);
+            limits.budget = first_tokens.fold(limits.budget, Duration::max);
+        }
+        limits
+    }
+
     /// What a call may spend. What is no create call, or too long to be kept, is sent once.
     fn limits(&self, call: &Call) -> Limits {
         let mut limits = Limits::default();
         if let Some(route) = self.route(call) {
-            limits.budget = route.budget;
+            limits.budget = route.budget.unwrap_or(limits.budget);
             limits.retries = route.retries;
             limits.max_attempts = route.max_attempts;
             limits.max_wait = route.max_wait;

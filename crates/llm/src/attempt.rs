@@ -4,8 +4,10 @@
 //!
 //! 1. [`Attempt::begin`] asks the target's breakers for leave.
 //! 2. [`head`](Attempt::head), [`body`](Attempt::body) for each piece, then one of
-//!    [`answered`](Attempt::answered), where the answer was read, [`end`](Attempt::end), where it was passed on, and
-//!    [`failed`](Attempt::failed). The first verdict stands: what is said after it changes nothing.
+//!    [`answered`](Attempt::answered), where the answer was read, [`end`](Attempt::end), where it was passed on,
+//!    [`failed`](Attempt::failed) and [`late`](Attempt::late). A stream under a [`StreamGuard`] is told by
+//!    [`watched`](Attempt::watched) for each piece and [`stream_ended`](Attempt::stream_ended) instead. The first verdict
+//!    stands: what is said after it changes nothing.
 //! 3. With that verdict it asks the [`Plan`](crate::Plan) for the next step and hands it to
 //!    [`settle`](Attempt::settle), which records the outcome unless the permit spans the coming retry; after the wait
 //!    comes [`again`](Attempt::again).
@@ -19,11 +21,16 @@ use std::time::{Duration, SystemTime};
 
 use fuseline_core::{Count, Kind, ScopedPermit, ScopedRejection, Scopes, Tick};
 
-use crate::classify::{Answer, Classifier, Phase, classify_end, classify_fault};
+use crate::classify::{Answer, Body, Classifier, Phase, classify_end, classify_fault};
 use crate::evidence::{Evidence, Fault};
+use crate::head::Head;
 use crate::request::{Operation, Shape};
 use crate::route::{Standing, Step};
+use crate::stream::{StreamEnding, StreamGuard};
 use crate::verdict::Verdict;
+
+/// Those of a stream's head say nothing of how it ended.
+const NO_HEADERS: &[(&str, &str)] = &[];
 
 /// What an attempt is to go by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,7 +45,8 @@ pub struct Terms {
     pub limit: Duration,
     /// A streaming probe that has delivered for this long is a success.
     pub probe_proof: Duration,
-    /// A caller who leaves after this long without a byte of a body has met a timeout.
+    /// A caller who leaves after this long without a byte of a body, of a watched stream without content, has met a
+    /// timeout.
     pub cancel_counts_after: Duration,
 }
 
@@ -64,7 +72,8 @@ enum Role {
 struct Exchange {
     began: Tick,
     phase: Phase,
-    first_byte: Option<Tick>,
+    /// The first byte of the body; of a watched stream, the first content event.
+    began_to_deliver: Option<Tick>,
     body_bytes: u64,
     verdict: Option<Verdict>,
     /// Until the verdict, so far.
@@ -130,17 +139,23 @@ impl Attempt {
             return;
         }
         self.exchange.body_bytes = self.exchange.body_bytes.saturating_add(bytes as u64);
-        let first = *self.exchange.first_byte.get_or_insert(now);
+        let first = *self.exchange.began_to_deliver.get_or_insert(now);
         self.sign_of_life(now);
-        let is_stream = self.exchange.phase == Phase::Body(Shape::Stream);
-        let proven = is_stream && now.since(first) >= self.terms.probe_proof;
-        if self.role == Role::Probe && proven && self.exchange.verdict.is_none() {
-            self.record(
-                &Verdict::success(),
-                first.since(self.exchange.began),
-                Duration::ZERO,
-                now,
-            );
+        if self.exchange.phase == Phase::Body(Shape::Stream) {
+            self.prove(now.since(first), now);
+        }
+    }
+
+    /// The guard has been told of another piece of the stream. Content events are signs of life, nothing else is.
+    pub fn watched(&mut self, guard: &StreamGuard, now: Tick) {
+        let (Some(took), Some(delivered)) = (guard.first_token(), guard.delivered_for()) else {
+            return;
+        };
+        let first = guard.sent() + took;
+        self.exchange.began_to_deliver = Some(first);
+        if self.role == Role::Probe && guard.last_content() == Some(now) {
+            self.sign_of_life(now);
+            self.prove(delivered, now);
         }
     }
 
@@ -154,6 +169,34 @@ impl Attempt {
         now: Tick,
     ) -> Verdict {
         let verdict = classifier.classify(answer, wall);
+        self.judged(verdict, now)
+    }
+
+    /// The guard knows how the stream ended. `provider` is the name in the rules, as in [`Answer::provider`].
+    pub fn stream_ended(
+        &mut self,
+        classifier: &Classifier,
+        provider: &str,
+        guard: &StreamGuard,
+        wall: SystemTime,
+        now: Tick,
+    ) -> Verdict {
+        let ending = guard.ending().unwrap_or(StreamEnding::Truncated);
+        let answer = Answer {
+            provider,
+            operation: self.terms.operation,
+            head: Some(Head::new(200, &NO_HEADERS)),
+            body: Body::Stream(&guard.transcript()),
+            ending: ending.for_classifier(),
+        };
+        let mut verdict = classifier.classify(&answer, wall);
+        if matches!(verdict.evidence, Evidence::Fault(_)) {
+            verdict.evidence = Evidence::Stream(ending);
+        }
+        self.judged(verdict, now)
+    }
+
+    fn judged(&mut self, verdict: Verdict, now: Tick) -> Verdict {
         if verdict.kind == Some(Kind::RateLimit)
             && let Some(hint) = verdict.wait()
         {
@@ -171,6 +214,15 @@ impl Attempt {
     /// The exchange has broken off.
     pub fn failed(&mut self, fault: Fault, now: Tick) -> Verdict {
         let verdict = classify_fault(fault, self.exchange.phase);
+        self.conclude(verdict, now)
+    }
+
+    /// One of our limits has passed before there was a whole answer: the one of this name, `after` so long.
+    pub fn late(&mut self, limit: &'static str, after: Duration, now: Tick) -> Verdict {
+        let verdict = Verdict {
+            evidence: Evidence::Late { limit, after },
+            ..classify_fault(Fault::Deadline, self.exchange.phase)
+        };
         self.conclude(verdict, now)
     }
 
@@ -210,11 +262,12 @@ impl Attempt {
         Ok(())
     }
 
-    /// The caller has left. That counts for nothing, unless he has waited for a first byte for longer than
-    /// `cancel_counts_after`: then it is a timeout.
+    /// The caller has left. That counts for nothing, unless he has waited for a first byte, of a watched stream for
+    /// content, for longer than `cancel_counts_after`: then it is a timeout.
     pub fn cancelled(&mut self, now: Tick) {
         let waited = now.since(self.exchange.began);
-        let is_kept_waiting = self.exchange.verdict.is_none() && self.exchange.first_byte.is_none();
+        let is_kept_waiting =
+            self.exchange.verdict.is_none() && self.exchange.began_to_deliver.is_none();
         if is_kept_waiting && waited >= self.terms.cancel_counts_after {
             let verdict = Verdict::failure(Kind::Timeout, Evidence::CallerLeft);
             self.record(&verdict, waited, Duration::ZERO, now);
@@ -239,6 +292,22 @@ impl Attempt {
         self.exchange.verdict.as_ref()
     }
 
+    /// A probe that has delivered for long enough has succeeded, however the stream goes on.
+    fn prove(&mut self, delivered: Duration, now: Tick) {
+        let Exchange {
+            began,
+            began_to_deliver: Some(first),
+            verdict: None,
+            ..
+        } = self.exchange
+        else {
+            return;
+        };
+        if self.role == Role::Probe && delivered >= self.terms.probe_proof {
+            self.record(&Verdict::success(), first.since(began), Duration::ZERO, now);
+        }
+    }
+
     fn sign_of_life(&self, now: Tick) {
         if let Some(permit) = &self.permit {
             permit.progress(now);
@@ -250,7 +319,7 @@ impl Attempt {
         if exchange.verdict.is_none() {
             let content = match self.terms.shape {
                 Shape::Plain => now,
-                Shape::Stream => exchange.first_byte.unwrap_or(now),
+                Shape::Stream => exchange.began_to_deliver.unwrap_or(now),
             };
             exchange.took = content.since(exchange.began);
         }
@@ -275,7 +344,7 @@ impl Exchange {
         Self {
             began: now,
             phase: Phase::BeforeHead,
-            first_byte: None,
+            began_to_deliver: None,
             body_bytes: 0,
             verdict: None,
             took: Duration::ZERO,

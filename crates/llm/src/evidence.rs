@@ -2,6 +2,9 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
+
+use crate::stream::StreamEnding;
 
 /// What happened on the wire, where no answer, or no whole one, came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -79,6 +82,15 @@ pub enum Evidence {
     CallerLeft,
     /// A connection's end.
     Fault(Fault),
+    /// No answer, or no whole one, within one of our limits.
+    Late {
+        /// The limit's name in configuration.
+        limit: &'static str,
+        /// What it was.
+        after: Duration,
+    },
+    /// How a stream went on after its head.
+    Stream(StreamEnding),
     /// A rule of the tables.
     Rule(Citation),
 }
@@ -130,6 +142,11 @@ impl fmt::Display for Evidence {
             Self::NoEnd => f.write_str("no end marker"),
             Self::CallerLeft => f.write_str("the caller left"),
             Self::Fault(fault) => f.write_str(fault.as_str()),
+            Self::Late { limit, after } => {
+                let after = humantime::format_duration(*after);
+                write!(f, "no answer within {after} (limit {limit})")
+            }
+            Self::Stream(ending) => ending.fmt(f),
             Self::Rule(citation) => citation.fmt(f),
         }
     }

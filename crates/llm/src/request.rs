@@ -14,6 +14,7 @@ use bytes::Bytes;
 use http::Method;
 
 use self::body::Fields;
+use crate::stream::Dialect;
 
 /// A longer name is nobody's model, and would only fill logs and tables.
 const MAX_NAME: usize = 256;
@@ -108,6 +109,7 @@ pub struct RequestFacts {
     operation: Operation,
     model: Option<Model>,
     shape: Shape,
+    dialect: Option<Dialect>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,6 +148,7 @@ impl RequestFacts {
             operation,
             model,
             shape,
+            dialect: dialect(protocol, after_version(path)),
         }
     }
 
@@ -155,6 +158,7 @@ impl RequestFacts {
             operation: Operation::Other,
             model: None,
             shape: Shape::Plain,
+            dialect: None,
         };
         let Some(call) = gemini_call(path) else {
             return facts;
@@ -173,6 +177,7 @@ impl RequestFacts {
             && matches!(call.verb, "generateContent" | "streamGenerateContent")
         {
             facts.operation = Operation::Create;
+            facts.dialect = Some(Dialect::Gemini);
         }
         facts
     }
@@ -195,6 +200,11 @@ impl RequestFacts {
     /// Whether a stream was asked for.
     pub fn shape(&self) -> Shape {
         self.shape
+    }
+
+    /// The language of the answer's events, should it be a stream; none where that is not known.
+    pub fn dialect(&self) -> Option<Dialect> {
+        self.dialect
     }
 
     /// The body with `model` in place of the name that was asked for, all other bytes as they were. `body` is the one
@@ -250,6 +260,20 @@ fn after_version(path: &str) -> &str {
     match path.split_once('/') {
         Some((first, rest)) if is_version(first) => rest.trim_start_matches('/'),
         _ => path,
+    }
+}
+
+/// The language of the events under a path. Some are not routed, and known all the same.
+fn dialect(protocol: Protocol, operation: &str) -> Option<Dialect> {
+    match operation {
+        "messages" if protocol == Protocol::Anthropic => Some(Dialect::Anthropic),
+        _ if protocol != Protocol::OpenAi => None,
+        "responses" => Some(Dialect::OpenAiResponses),
+        "chat" => Some(Dialect::Cohere),
+        "api/chat" | "api/generate" => Some(Dialect::Ollama),
+        _ if operation.ends_with("completions") => Some(Dialect::OpenAiChat),
+        _ if operation.ends_with("/converse-stream") => Some(Dialect::Bedrock),
+        _ => None,
     }
 }
 

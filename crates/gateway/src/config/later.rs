@@ -7,13 +7,9 @@ const LATER: &[(&str, Option<&str>)] = &[
     ("strategy", Some("\"priority\"")),
     ("price", None),
     ("weight", None),
-    ("hold_back", Some("\"0s\"")),
     ("on_exhausted", Some("[]")),
     ("on", None),
     ("replay_memory", None),
-    ("timeouts.stall", None),
-    ("timeouts.idle", None),
-    ("timeouts.total", Some("\"0s\"")),
     ("timeouts.write_idle", None),
 ];
 

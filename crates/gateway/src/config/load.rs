@@ -11,6 +11,7 @@ use tracing::level_filters::LevelFilter;
 use super::check::Survey;
 use super::document::Document;
 use super::finding::{Finding, Report, Severity};
+use super::heartbeats::Heartbeats;
 use super::limits::Limits;
 use super::model::ModelRule;
 use super::provider::Provider;
@@ -181,6 +182,7 @@ impl Config {
             ),
             limits: Limits::read(section),
             timeouts: section.table("timeouts", TimeoutSpec::read),
+            heartbeats: section.table("heartbeats", Heartbeats::read),
             breaker: section.table("breaker", breaker::read),
             pass_through: false,
             providers: section.named("providers", |name, section| {

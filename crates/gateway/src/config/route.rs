@@ -19,8 +19,9 @@ pub struct Route {
     pub targets: Vec<Target>,
     /// In which order they are tried.
     pub strategy: Strategy,
-    /// How long a call may take until its answer is committed.
-    pub budget: Duration,
+    /// How long a call may take until its answer is committed; none = 120 s, or for a stream as long as a target's
+    /// `first_token` if that is longer.
+    pub budget: Option<Duration>,
     /// Further attempts at the same target.
     pub retries: u32,
     /// Attempts in all.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::reader::Section;
 
 /// Time limits as written in one layer; what is `None` keeps what the layers below say.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct TimeoutSpec {
     /// See [`Timeouts::connect`].
@@ -18,6 +18,8 @@ pub struct TimeoutSpec {
     pub idle: Option<Duration>,
     /// See [`Timeouts::total`]; zero lifts the limit.
     pub total: Option<Duration>,
+    /// See [`Timeouts::min_tokens_per_second`].
+    pub min_tokens_per_second: Option<f64>,
     /// See [`Timeouts::answer`].
     pub answer: Option<Duration>,
     /// See [`Timeouts::write_idle`].
@@ -25,7 +27,7 @@ pub struct TimeoutSpec {
 }
 
 /// The time limits of one attempt, all layers merged.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Timeouts {
     /// To a connection, TLS included.
@@ -38,6 +40,8 @@ pub struct Timeouts {
     pub idle: Duration,
     /// Streams: the whole of it; none = no limit.
     pub total: Option<Duration>,
+    /// Streams: slower than this, measured over 10 s, is given up; 0 = any speed will do.
+    pub min_tokens_per_second: f64,
     /// Plain answers: the whole of it.
     pub answer: Duration,
     /// How long a caller may leave the bytes sent to him unread.
@@ -52,6 +56,7 @@ impl Default for Timeouts {
             stall: Duration::from_secs(30),
             idle: Duration::from_secs(30),
             total: None,
+            min_tokens_per_second: 0.0,
             answer: Duration::from_secs(600),
             write_idle: Duration::from_secs(60),
         }
@@ -70,6 +75,9 @@ impl Timeouts {
             total: over.total.map_or(self.total, |total| {
                 Some(total).filter(|total| !total.is_zero())
             }),
+            min_tokens_per_second: over
+                .min_tokens_per_second
+                .unwrap_or(self.min_tokens_per_second),
             answer: over.answer.unwrap_or(self.answer),
             write_idle: over.write_idle.unwrap_or(self.write_idle),
         }
@@ -78,6 +86,17 @@ impl Timeouts {
 
 impl TimeoutSpec {
     pub(super) fn read(section: &mut Section<'_, '_>) -> Self {
+        let slowest = section.opt(
+            "min_tokens_per_second",
+            Some(0.0),
+            "streams: slower than this over 10 s is given up; 0 = any speed will do",
+        );
+        section.ensure(
+            slowest.is_none_or(|slowest: f64| (0.0..=1000.0).contains(&slowest)),
+            "min_tokens_per_second",
+            "is out of range",
+            "write 0 to 1000",
+        );
         let usual = Timeouts::default();
         let mut limit = |key, usual, doc| {
             let limit = section.opt(key, Some(usual), doc);
@@ -103,6 +122,7 @@ impl TimeoutSpec {
                 usual.write_idle,
                 "how long a caller may leave what is sent to him unread",
             ),
+            min_tokens_per_second: slowest,
             total: section.opt(
                 "total",
                 Some(Duration::ZERO),

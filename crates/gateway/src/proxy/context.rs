@@ -5,9 +5,10 @@ use std::fmt::{Display, Write as _};
 use std::hash::BuildHasher as _;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use fuseline_core::{Clock, Kind, Registry, Tick};
-use fuseline_llm::Target;
+use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -28,6 +29,16 @@ pub(crate) struct Context {
     kind: Option<Kind>,
     status: Option<StatusCode>,
     why: String,
+    streamed: Option<Streamed>,
+}
+
+/// What the guard of a call's stream has seen.
+struct Streamed {
+    /// None where the caller left before its end.
+    ending: Option<StreamEnding>,
+    usage: Usage,
+    left_out: u64,
+    first_token: Option<Duration>,
 }
 
 /// Who answers, seen from the route.
@@ -49,6 +60,7 @@ impl Context {
             kind: Some(Kind::Cancelled),
             status: None,
             why: String::new(),
+            streamed: None,
         }
     }
 
@@ -99,6 +111,16 @@ impl Context {
         &self.why
     }
 
+    /// How the stream went that the caller got.
+    pub(crate) fn streamed(&mut self, guard: &StreamGuard) {
+        self.streamed = Some(Streamed {
+            ending: guard.ending(),
+            usage: guard.usage(),
+            left_out: guard.left_out(),
+            first_token: guard.first_token(),
+        });
+    }
+
     /// Adds our headers and takes nothing away.
     pub(crate) fn dress(&self, headers: &mut HeaderMap) {
         let mut add = |name, value: &str| {
@@ -147,7 +169,9 @@ impl Context {
 /// The call is over, whichever way: one line for the log.
 impl Drop for Context {
     fn drop(&mut self) {
-        let took_ms = u64::try_from(self.now().since(self.began).as_millis()).unwrap_or(u64::MAX);
+        let took_ms = millis(self.now().since(self.began));
+        let streamed = self.streamed.as_ref();
+        let usage = streamed.map(|stream| stream.usage);
         let status = self.status.map(|status| status.as_u16());
         if self.attempts == 0 && status.is_some_and(|status| status < 400) {
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
@@ -160,10 +184,23 @@ impl Drop for Context {
             attempts = self.attempts,
             kind = self.kind.map(Kind::as_str),
             took_ms,
+            first_token_ms = streamed.and_then(|stream| stream.first_token).map(millis),
+            stream = streamed
+                .and_then(|stream| stream.ending)
+                .map(StreamEnding::as_str),
+            left_out = streamed
+                .map(|stream| stream.left_out)
+                .filter(|events| *events > 0),
+            input_tokens = usage.and_then(|usage| usage.input_tokens),
+            output_tokens = usage.and_then(|usage| usage.output_tokens),
             why = self.why,
             "call"
         );
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Unique in this process, and most likely beyond it.

@@ -3,22 +3,28 @@
 use std::time::Duration;
 
 use fuseline_core::{Count, Policy, Reason as Refused, Scope, Tick};
-use fuseline_llm::{Attempt, Evidence, Plan, Reason, Shape, Standing, Step, Terms, Verdict};
+use fuseline_llm::{Attempt, Evidence, Plan, Reason, Standing, Step, Terms, Verdict};
 use hyper::body::Incoming;
 
 use super::Proxy;
 use super::context::Context;
-use super::exchange::{Answer, Came, Driven, Exchange};
+use super::driven::Driven;
+use super::exchange::{Answer, Came, Exchange, Flow};
 use super::ingress::Call;
+use super::limits::Limits;
 use super::outage::OURS;
 use super::refusal::{Cause, Refusal};
+use super::watched::Judge;
 use super::way::{NO_ROOM, Way, admit};
 use crate::config::Timeouts;
+
+/// For how many seconds an SDK waits between bytes.
+const READ_TIMEOUT: &str = "x-stainless-read-timeout";
 
 /// How a call ended.
 pub(crate) enum Ending {
     /// The caller gets this as it comes; the attempt goes on with it.
-    Opened(Answer<Incoming>, Box<Driven>, Duration),
+    Opened(Answer<Flow>, Box<Driven>, Duration),
     /// The caller gets this.
     Answered(Answer<Option<Incoming>>, Repeating),
     /// The caller gets an answer of ours.
@@ -52,7 +58,8 @@ impl<'c> Course<'c> {
         let now = context.now();
         let ways = proxy.ways(call, now);
         let targets = ways.iter().map(|way| way.target.clone()).collect();
-        let plan = Plan::new(targets, proxy.limits(call), proxy.seed(), now);
+        let limits = proxy.limits_over(call, &ways);
+        let plan = Plan::new(targets, limits, proxy.seed(), now);
         if !proxy.may_repeat(call) {
             context.because("the request is longer than replay_limit, so it is sent once");
         }
@@ -198,45 +205,48 @@ impl<'c> Course<'c> {
             .map_err(|_| Refusal::unreadable())?;
         let now = self.context.now();
         let timeouts = self.timeouts(way);
-        let limit = self.limit(&timeouts, now);
+        let limits = self.limits(&timeouts, now);
         let pool = self.proxy.clients.with_connect_timeout(timeouts.connect);
         tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");
         let exchange = Exchange {
             facts: &self.call.facts,
-            classifier: self.proxy.classifier(),
-            rules: &way.upstream.rules,
-            limit,
+            judge: Judge {
+                classifier: self.proxy.classifier().clone(),
+                rules: way.upstream.rules.clone(),
+            },
+            limits,
+            heartbeat: self.proxy.config.heartbeats.of(self.call.facts.protocol()),
         };
         Ok(exchange.run(attempt, &pool, request).await)
     }
 
     fn terms(&self, way: &Way<'_>, now: Tick) -> Terms {
         let policy = way.scopes.as_ref().map(|scopes| &scopes.policies().model);
+        let shape = self.call.facts.shape();
         Terms {
             operation: self.call.facts.operation(),
-            shape: self.call.facts.shape(),
+            shape,
             count: policy.map_or(Count::Call, Policy::count),
-            limit: self.limit(&self.timeouts(way), now),
+            limit: self.limits(&self.timeouts(way), now).silence(shape),
             probe_proof: policy.map_or(Duration::ZERO, Policy::probe_proof),
             cancel_counts_after: self.proxy.config.limits.cancel_counts_after,
         }
     }
 
     fn timeouts(&self, way: &Way<'_>) -> Timeouts {
-        self.proxy.config.timeouts(
-            way.target.provider(),
-            Some(way.target.model()),
-            self.proxy.route(self.call),
-        )
+        self.proxy.timeouts(self.call, &way.target)
     }
 
-    /// How long the target may take until its answer is committed.
-    fn limit(&self, timeouts: &Timeouts, now: Tick) -> Duration {
-        let own = match self.call.facts.shape() {
-            Shape::Stream => timeouts.first_token,
-            Shape::Plain => timeouts.answer,
-        };
-        own.min(self.plan.remaining(now))
+    fn limits(&self, timeouts: &Timeouts, now: Tick) -> Limits {
+        let route = self.proxy.route(self.call);
+        let read_timeout = self.call.headers.get(READ_TIMEOUT);
+        Limits::new(
+            timeouts,
+            self.proxy.config.limits.cancel_counts_after,
+            route.map_or(Duration::ZERO, |route| route.hold_back),
+            self.plan.remaining(now),
+            read_timeout.and_then(|seconds| seconds.to_str().ok()),
+        )
     }
 
     fn note(&mut self, at: usize, verdict: &Verdict) {

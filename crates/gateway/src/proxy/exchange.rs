@@ -1,22 +1,28 @@
 //! One attempt on the wire: sent, waited for under its time limits, and what came back judged.
 
-use std::ops::{Deref, DerefMut};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
-use fuseline_core::{Clock, Tick};
 use fuseline_llm::{
-    Attempt, Body, Classifier, Ending, Fault, Head, Operation, RequestFacts, Shape, Verdict,
+    Body, Dialect, Ending, Fault, Framing, Head, Operation, RequestFacts, StreamEnding,
+    StreamGuard, Verdict,
 };
-use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName};
-use http::{Request, StatusCode, Version, response};
+use http::header::CONTENT_TYPE;
+use http::{Request, response};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
-use hyper::ext::ReasonPhrase;
 use tokio::time::{Instant, timeout_at};
 
 use super::client::{Pool, Proven, fault};
+use super::driven::Driven;
+use super::head::{
+    body_of, cut_body_of, for_the_caller, framing, is_coded, is_good, is_no_answer, text_of,
+};
 use super::headers;
+use super::heartbeat::Heartbeat;
+use super::in_band::{told_as_answer, with_its_own_status};
+use super::limits::{Limit, Limits};
+use super::watched::{Judge, Watched};
 
 /// A plain answer up to this size is read whole before it is passed on, so that one that is of no use can still fall
 /// over.
@@ -24,52 +30,10 @@ const READ_WHOLE: usize = 8 << 20;
 /// What is read of a failure before it is judged.
 const READ_FAILURE: usize = 64 << 10;
 
-/// An attempt with a clock: one that is dropped is cancelled as of that moment.
-pub(crate) struct Driven {
-    attempt: Attempt,
-    clock: Clock,
-}
-
-impl Driven {
-    pub(crate) fn new(attempt: Attempt, clock: Clock) -> Self {
-        Self { attempt, clock }
-    }
-
-    pub(crate) fn now(&self) -> Tick {
-        self.clock.now()
-    }
-
-    fn fault(&mut self, fault: Fault) -> Verdict {
-        let now = self.now();
-        self.failed(fault, now)
-    }
-}
-
-impl Deref for Driven {
-    type Target = Attempt;
-
-    fn deref(&self) -> &Attempt {
-        &self.attempt
-    }
-}
-
-impl DerefMut for Driven {
-    fn deref_mut(&mut self) -> &mut Attempt {
-        &mut self.attempt
-    }
-}
-
-impl Drop for Driven {
-    fn drop(&mut self) {
-        let now = self.clock.now();
-        self.attempt.cancelled(now);
-    }
-}
-
 /// What an attempt brought.
 pub(crate) enum Came {
     /// An answer that is passed on as it comes; there is no verdict yet.
-    Opened(Answer<Incoming>),
+    Opened(Answer<Flow>),
     /// An answer that is at hand, and the verdict on it.
     Answered(Answer<Option<Incoming>>, Verdict),
     /// No whole answer.
@@ -83,14 +47,21 @@ pub(crate) struct Answer<R> {
     pub(crate) rest: R,
 }
 
+/// A body on its way.
+pub(crate) enum Flow {
+    /// A committed stream.
+    Watched(Box<Watched>),
+    /// Bytes that are not looked into.
+    Unwatched(Incoming),
+}
+
 /// One request to be sent, and how its answer is read and judged.
 pub(crate) struct Exchange<'x> {
     pub(crate) facts: &'x RequestFacts,
-    pub(crate) classifier: &'x Classifier,
-    /// Whose rules apply.
-    pub(crate) rules: &'x str,
-    /// For the head where the answer is passed on as it comes, for all of it otherwise.
-    pub(crate) limit: Duration,
+    pub(crate) judge: Judge,
+    pub(crate) limits: Limits,
+    /// How long a committed stream may be silent before the caller gets a sign of life.
+    pub(crate) heartbeat: Option<Duration>,
 }
 
 impl Exchange<'_> {
@@ -101,11 +72,12 @@ impl Exchange<'_> {
         pool: &Pool,
         request: Request<Full<Bytes>>,
     ) -> Came {
-        let deadline = Instant::now() + self.limit;
-        let response = match timeout_at(deadline, pool.request(request)).await {
+        let (sent, since) = (attempt.now(), Instant::now());
+        let limit = self.limits.until_read(self.facts.shape());
+        let response = match timeout_at(since + limit.after, pool.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Came::Nothing(attempt.fault(fault(&error))),
-            Err(_) => return Came::Nothing(attempt.fault(Fault::Deadline)),
+            Err(_) => return Came::Nothing(attempt.passed(limit)),
         };
         Proven::note(&response);
         let now = attempt.now();
@@ -115,17 +87,107 @@ impl Exchange<'_> {
         if is_no_answer(head.status) {
             return Came::Nothing(self.judge(attempt, &head, Body::Unread));
         }
-        let is_failure = !is_good(head.status);
-        if !is_failure && self.passes_as_it_comes(&head) {
+        if !is_good(head.status) {
+            return self.failure(attempt, head, body, since + limit.after).await;
+        }
+        if let Some((dialect, framing)) = self.language(&head) {
+            let Limits {
+                stream, hold_back, ..
+            } = self.limits.clone();
+            let guard = StreamGuard::new(dialect, framing, stream, hold_back, sent);
+            let every = self.heartbeat;
+            let heartbeat = every.and_then(|every| Heartbeat::new(dialect, framing, every));
+            let clock = attempt.clock.clone();
+            let stream = Watched::new(guard, heartbeat, body, clock, self.judge.clone());
+            return self.stream(attempt, head, Box::new(stream), since).await;
+        }
+        if self.passes_unwatched(&head) {
             return Came::Opened(Answer {
                 head,
                 begun: Bytes::new(),
-                rest: body,
+                rest: Flow::Unwatched(body),
             });
         }
-        let most = if is_failure { READ_FAILURE } else { READ_WHOLE };
+        self.plain(attempt, head, body, since, limit).await
+    }
+
+    /// Reads a stream until it is committed, or has ended without that.
+    async fn stream(
+        &self,
+        attempt: &mut Driven,
+        mut head: response::Parts,
+        mut stream: Box<Watched>,
+        since: Instant,
+    ) -> Came {
+        let limit = self.limits.until_committed();
+        let in_time = timeout_at(since + limit.after, stream.commit(attempt)).await;
+        if in_time.is_err() {
+            if stream.guard.first_token().is_none() {
+                return Came::Nothing(attempt.passed(limit));
+            }
+            // What is held back is better than nothing.
+            stream.guard.commit();
+        }
+        if stream.guard.is_committed() {
+            headers::of_a_stream(&mut head.headers);
+            return Came::Opened(Answer {
+                head,
+                begun: Bytes::new(),
+                rest: Flow::Watched(stream),
+            });
+        }
+        let verdict = stream.verdict(attempt);
+        match stream.guard.error() {
+            Some(error) if stream.guard.ending() == Some(StreamEnding::Error) => {
+                let begun = Bytes::copy_from_slice(error.data);
+                told_as_answer(&mut head, &verdict, self.facts.protocol());
+                let rest = None;
+                Came::Answered(Answer { head, begun, rest }, verdict)
+            }
+            _ => Came::Nothing(verdict),
+        }
+    }
+
+    /// Reads what a failure says of itself.
+    async fn failure(
+        &self,
+        attempt: &mut Driven,
+        head: response::Parts,
+        body: Incoming,
+        deadline: Instant,
+    ) -> Came {
         let mut read = BytesMut::new();
-        let reading = timeout_at(deadline, read_up_to(most, attempt, body, &mut read)).await;
+        let reading = read_up_to(READ_FAILURE, attempt, body, &mut read);
+        let reading = timeout_at(deadline, reading).await;
+        let begun = read.freeze();
+        match reading {
+            Ok(Ok(rest)) => {
+                let body = match &rest {
+                    None => body_of(&head.headers, &begun),
+                    Some(_) => cut_body_of(&head.headers, &begun),
+                };
+                let verdict = self.judge(attempt, &head, body);
+                Came::Answered(Answer { head, begun, rest }, verdict)
+            }
+            // One that breaks off has said by its status and its first words what it is.
+            Ok(Err(_)) | Err(_) => {
+                Came::Nothing(self.judge(attempt, &head, cut_body_of(&head.headers, &begun)))
+            }
+        }
+    }
+
+    /// Reads a plain answer.
+    async fn plain(
+        &self,
+        attempt: &mut Driven,
+        head: response::Parts,
+        body: Incoming,
+        since: Instant,
+        limit: Limit,
+    ) -> Came {
+        let mut read = BytesMut::new();
+        let reading = read_up_to(READ_WHOLE, attempt, body, &mut read);
+        let reading = timeout_at(since + limit.after, reading).await;
         let begun = read.freeze();
         match reading {
             Ok(Ok(None)) => {
@@ -134,107 +196,43 @@ impl Exchange<'_> {
                 let rest = None;
                 Came::Answered(Answer { head, begun, rest }, verdict)
             }
-            Ok(Ok(rest)) if is_failure => {
-                let verdict = self.judge(attempt, &head, cut_body_of(&head.headers, &begun));
-                Came::Answered(Answer { head, begun, rest }, verdict)
-            }
             // Too long to be kept: the caller gets it as it comes, and its end gives the verdict.
-            Ok(Ok(Some(rest))) => Came::Opened(Answer { head, begun, rest }),
-            // A failure that breaks off has said by its status and its first words what it is.
-            Ok(Err(_)) | Err(_) if is_failure => {
-                Came::Nothing(self.judge(attempt, &head, cut_body_of(&head.headers, &begun)))
+            Ok(Ok(Some(rest))) => {
+                let rest = Flow::Unwatched(rest);
+                Came::Opened(Answer { head, begun, rest })
             }
             Ok(Err(_)) => Came::Nothing(attempt.fault(Fault::Reset)),
-            Err(_) => Came::Nothing(attempt.fault(Fault::Deadline)),
+            Err(_) => Came::Nothing(attempt.passed(limit)),
         }
     }
 
     fn judge(&self, attempt: &mut Driven, head: &response::Parts, body: Body<'_>) -> Verdict {
         let answer = fuseline_llm::Answer {
-            provider: self.rules,
+            provider: &self.judge.rules,
             operation: self.facts.operation(),
             head: Some(Head::new(head.status.as_u16(), &head.headers)),
             body,
             ending: Ending::Complete,
         };
         let now = attempt.now();
-        attempt.answered(self.classifier, &answer, wall(), now)
+        attempt.answered(&self.judge.classifier, &answer, wall(), now)
     }
 
-    /// Streams, and what is not an answer of a model: files are not read into memory.
-    fn passes_as_it_comes(&self, head: &response::Parts) -> bool {
+    /// The language of an answer that is a stream which can be watched.
+    fn language(&self, head: &response::Parts) -> Option<(Dialect, Framing)> {
+        let dialect = self.facts.dialect().filter(|_| !is_coded(&head.headers))?;
+        let content_type = text_of(&head.headers, CONTENT_TYPE);
+        let framing = framing(content_type, dialect, self.facts.shape())?;
+        Some((dialect, framing))
+    }
+
+    /// What is not an answer of a model, files for example, and streams that cannot be watched.
+    fn passes_unwatched(&self, head: &response::Parts) -> bool {
         let kind = text_of(&head.headers, CONTENT_TYPE);
         let is_stream =
-            self.facts.shape() == Shape::Stream || kind.starts_with("text/event-stream");
+            Framing::of_content_type(kind).is_some_and(|framing| framing != Framing::JsonArray);
         is_stream || self.facts.operation() == Operation::Other
     }
-}
-
-/// The head as the caller may see it.
-fn for_the_caller(mut head: response::Parts) -> response::Parts {
-    head.version = Version::HTTP_11;
-    let reason = head.extensions.remove::<ReasonPhrase>();
-    head.extensions.clear();
-    reason.map(|reason| head.extensions.insert(reason));
-    headers::strip_answer(&mut head.headers);
-    head
-}
-
-/// An error inside a success answer that names its status gets it: no SDK would see the error otherwise. The body stays
-/// as it came.
-fn with_its_own_status(mut head: response::Parts, verdict: &Verdict) -> response::Parts {
-    let named = verdict.evidence.status().filter(|status| *status >= 400);
-    if let (true, Some(Ok(status))) = (head.status.is_success(), named.map(StatusCode::from_u16)) {
-        head.status = status;
-        head.extensions.remove::<ReasonPhrase>();
-    }
-    head
-}
-
-/// Whether a caller gets such an answer whatever its body holds.
-fn is_good(status: StatusCode) -> bool {
-    status.is_success() || status == StatusCode::NOT_MODIFIED
-}
-
-/// Whether this is nothing that a caller may get: another address to call, which would take his key along, or another
-/// protocol to speak.
-fn is_no_answer(status: StatusCode) -> bool {
-    status.is_informational() || is_redirect(status)
-}
-
-/// Whether a status points elsewhere.
-pub(crate) fn is_redirect(status: StatusCode) -> bool {
-    status.is_redirection() && status != StatusCode::NOT_MODIFIED
-}
-
-/// What a whole body tells. A coded one (gzip and its like) is not decoded: only its status and headers tell.
-fn body_of<'b>(headers: &HeaderMap, body: &'b Bytes) -> Body<'b> {
-    if is_coded(headers) && !body.is_empty() {
-        Body::Unread
-    } else {
-        Body::Whole(body)
-    }
-}
-
-/// What the beginning of a body tells.
-fn cut_body_of<'b>(headers: &HeaderMap, body: &'b Bytes) -> Body<'b> {
-    if is_coded(headers) {
-        Body::Unread
-    } else {
-        Body::Cut(body)
-    }
-}
-
-fn is_coded(headers: &HeaderMap) -> bool {
-    let coding = text_of(headers, CONTENT_ENCODING).trim();
-    headers.contains_key(CONTENT_ENCODING) && !coding.eq_ignore_ascii_case("identity")
-}
-
-fn text_of(headers: &HeaderMap, name: HeaderName) -> &str {
-    headers
-        .get(name)
-        .and_then(|value| value.to_str().ok())
-        .unwrap_or_default()
 }
 
 /// Reads a body to its end, or until more than `most` bytes are read: then the rest comes back.

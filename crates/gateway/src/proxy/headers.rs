@@ -77,6 +77,12 @@ pub(crate) fn strip_answer(headers: &mut HeaderMap) {
     strip_hop(headers);
 }
 
+/// Turns the headers of a stream into those that the caller may see: our own events can make it longer, and what is no
+/// JSON shorter.
+pub(crate) fn of_a_stream(headers: &mut HeaderMap) {
+    headers.remove(CONTENT_LENGTH);
+}
+
 /// Puts a target's own credential in place of the caller's.
 pub(crate) fn sign(headers: &mut HeaderMap, name: &HeaderName, key: &HeaderValue) {
     for name in &CREDENTIALS {

@@ -27,7 +27,7 @@ impl Outage {
     /// Takes in on what an attempt's verdict rests; none where an answer has begun. Says whether the outage is ours.
     pub(crate) fn note(&self, provider: &str, evidence: Option<&Evidence>, now: Tick) -> bool {
         let unreached = matches!(evidence, Some(Evidence::Fault(fault)) if fault.nothing_sent());
-        let broken = matches!(evidence, Some(Evidence::Fault(_)));
+        let broken = matches!(evidence, Some(Evidence::Fault(_) | Evidence::Late { .. }));
         if !unreached && !broken && !self.is_noted.load(Ordering::Relaxed) {
             return false;
         }

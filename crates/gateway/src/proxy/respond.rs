@@ -10,12 +10,13 @@ use serde_json::Value;
 
 use super::context::Context;
 use super::course::{Ending, Repeating};
-use super::exchange::Answer;
+use super::exchange::{Answer, Flow};
+use super::passing::{Passing, Watch};
 use super::refusal::Refusal;
-use super::stream::{Passing, Watch};
+use super::streaming::Streaming;
 
-/// What the gateway sends: bytes that it has, or an upstream's body as it comes.
-pub(crate) type Body = Either<Full<Bytes>, Passing>;
+/// What the gateway sends: bytes that it has, or an upstream's body as it comes, looked into or not.
+pub(crate) type Body = Either<Full<Bytes>, Either<Passing, Streaming>>;
 
 /// SDKs obey it before their own rules.
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
@@ -34,12 +35,20 @@ pub(crate) fn respond(ending: Ending, protocol: Protocol, mut context: Context) 
         ) => {
             context.dress(&mut head.headers);
             context.answer(head.status);
-            let watch = Watch {
-                attempt,
-                patience,
-                context,
+            let body = match rest {
+                Flow::Watched(stream) => {
+                    Either::Right(Streaming::new(stream, attempt, patience, context))
+                }
+                Flow::Unwatched(rest) => {
+                    let watch = Watch {
+                        attempt,
+                        patience,
+                        context,
+                    };
+                    Either::Left(Passing::new(begun, rest, Some(watch)))
+                }
             };
-            Response::from_parts(head, Either::Right(Passing::new(begun, rest, Some(watch))))
+            Response::from_parts(head, Either::Right(body))
         }
         Ending::Answered(
             Answer {
@@ -53,7 +62,7 @@ pub(crate) fn respond(ending: Ending, protocol: Protocol, mut context: Context) 
                 no_retry(&mut head.headers);
             }
             let body = match rest {
-                Some(rest) => Either::Right(Passing::new(begun, rest, None)),
+                Some(rest) => Either::Right(Either::Left(Passing::new(begun, rest, None))),
                 None => whole(begun),
             };
             dressed(Response::from_parts(head, body), context)

@@ -1,8 +1,10 @@
 //! `Upstream`: how a provider is reached, and the request as it wants it.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
-use fuseline_llm::Protocol;
-use http::header::{AUTHORIZATION, CONTENT_LENGTH, HeaderName, HeaderValue};
+use fuseline_llm::{Protocol, Shape};
+use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderName, HeaderValue};
 use http::{Method, Request, Uri};
 use http_body_util::Full;
 
@@ -16,7 +18,7 @@ pub(crate) struct Upstream {
     pub(crate) base: Uri,
     pub(crate) keys: Keys,
     /// The name under which the classifier knows it; empty where that is not known.
-    pub(crate) rules: String,
+    pub(crate) rules: Arc<str>,
 }
 
 /// Whose key goes there.
@@ -76,6 +78,11 @@ impl Upstream {
         *request.method_mut() = call.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = call.headers.clone();
+        if call.facts.shape() == Shape::Stream && call.facts.dialect().is_some() {
+            // A stream that is coded could not be passed on event by event.
+            let plain = HeaderValue::from_static("identity");
+            request.headers_mut().insert(ACCEPT_ENCODING, plain);
+        }
         if says_nothing {
             // The client writes no length where there is no body, and some front ends answer that with 411.
             request.headers_mut().insert(CONTENT_LENGTH, 0.into());

@@ -188,7 +188,7 @@ impl Upstream {
             protocol: provider.protocol,
             base: provider.base_url.uri().clone(),
             keys,
-            rules: provider.rules.clone(),
+            rules: provider.rules.as_str().into(),
         })
     }
 }

@@ -37,7 +37,7 @@ api_key = { env = "A_KEY" }
 [[routes]]
 model = "*"
 targets = [{ provider = "a" }]
-hold_back = "1s"
+on_exhausted = ["wait"]
 "#;
 
 #[test]
@@ -45,13 +45,13 @@ fn check_tells_mistakes_and_notes_and_exits_with_1_only_for_mistakes() {
     let (code, out, err) = in_folder(GOOD, &["check"], &[("A_KEY", "sk-canary")]);
     assert_eq!(
         out,
-        "fuseline.toml:8: note: hold_back: not in effect yet\nfuseline.toml: no mistakes\n"
+        "fuseline.toml:8: note: on_exhausted: not in effect yet\nfuseline.toml: no mistakes\n"
     );
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let (code, out, _) = in_folder(GOOD, &["check"], &[]);
     let expected = "fuseline.toml:4: providers.a.api_key.env = \"A_KEY\": is not set in the environment; \
                     set the variable, or correct its name\n\
-                    fuseline.toml:8: note: hold_back: not in effect yet\n\
+                    fuseline.toml:8: note: on_exhausted: not in effect yet\n\
                     fuseline.toml: 1 mistake\n";
     assert_eq!((code, out.as_str()), (Some(1), expected));
     let (code, out, _) = in_folder("", &["check"], &[]);
@@ -93,7 +93,7 @@ fn check_in_json_holds_the_same() {
                 "severity": "note",
                 "file": "fuseline.toml",
                 "line": 8,
-                "key": "hold_back",
+                "key": "on_exhausted",
                 "value": null,
                 "problem": "not in effect yet",
                 "remedy": null,
@@ -252,7 +252,7 @@ fn serve_names_what_has_no_effect_yet_serves_and_stops_on_a_signal() {
         let note = serving.line();
         assert_eq!(
             note["message"],
-            "fuseline.toml:8: note: hold_back: not in effect yet"
+            "fuseline.toml:8: note: on_exhausted: not in effect yet"
         );
         let started = serving.line();
         assert_eq!(started["message"], "serving");

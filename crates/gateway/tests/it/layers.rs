@@ -85,7 +85,7 @@ fn a_route_arrives_whole() {
     assert_eq!(route.strategy, Strategy::Cheapest);
     assert_eq!(
         (route.budget, route.max_wait, route.hold_back),
-        (secs(100), secs(3), secs(1))
+        (Some(secs(100)), secs(3), secs(1))
     );
     assert_eq!((route.retries, route.max_attempts), (2, 5));
     let step = |target: &Elsewhere| match target {
@@ -315,7 +315,7 @@ fn keys_without_effect_yet_are_each_named_once() {
     found.dedup();
     assert_eq!(found.len(), count);
     assert!(
-        found.contains(&"fuseline.toml:41: note: hold_back: not in effect yet".to_owned()),
+        found.contains(&"fuseline.toml:42: note: on_exhausted: not in effect yet".to_owned()),
         "{found:#?}"
     );
     assert!(!format!("{found:?}").contains("cancel_counts_after"));

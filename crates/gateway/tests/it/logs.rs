@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use fuseline_mock::{Mock, Reply};
 use serde_json::Value;
 
-use crate::support::{gateway, openai, post, route, send, until};
+use crate::support::{gateway, openai, post, route, send, stream, until};
 
 /// Everything that was logged.
 #[derive(Clone, Default)]
@@ -110,6 +110,37 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
             assert!(!line.contains(secret), "{line}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_streams_line_says_how_it_ended_by_which_limit_and_what_it_cost() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().json().flatten_event(true);
+    let log = log.with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(log);
+
+    let token = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
+    let odd = "data: oops\n\n";
+    let mock = Mock::start(Reply::ok().chunks([token, odd, token]).stall_after(2))
+        .await
+        .unwrap();
+    let limits = "[timeouts]\nstall = \"200ms\"\n";
+    let text = format!("{}{}{limits}", openai("a", &mock.url()), route(&["a"]));
+    let gateway = gateway(&text).await;
+    send(gateway.addr(), stream()).await;
+    until(async || !lines.of("call").is_empty()).await;
+    let line = lines.of("call").remove(0);
+    assert_eq!(line["kind"], "stream_stall", "{line}");
+    assert_eq!(line["stream"], "stream_stall");
+    assert_eq!(
+        (&line["input_tokens"], &line["output_tokens"]),
+        (&3.into(), &2.into())
+    );
+    assert_eq!(line["left_out"], 1);
+    assert!(line["first_token_ms"].is_u64());
+    let why = line["why"].as_str().unwrap();
+    assert!(why.contains("200ms (limit stall)"), "{why}");
 }
 
 #[tokio::test]

@@ -10,6 +10,7 @@ mod connections;
 mod demo;
 mod fallback;
 mod field_reports;
+mod guarded;
 mod layers;
 mod logs;
 mod mock;

@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::support::{
-    CHAT, breaker, chat, gateway, get, open, openai, post, provider, route, send, stream, within,
+    CHAT, breaker, chat, gateway, get, open, openai, post, provider, route, send, within,
 };
 
 async fn in_front_of(mock: &Mock) -> Gateway {
@@ -21,7 +21,7 @@ async fn report_145_an_answer_with_both_framing_headers_is_passed_on_whole() {
                   10\r\n0123456789abcdef\r\n0\r\n\r\n";
     let mock = Mock::start(Reply::raw(answer)).await.unwrap();
     let gateway = in_front_of(&mock).await;
-    for request in [chat(), stream(), get("/v1/files/x")] {
+    for request in [chat(), get("/v1/files/x")] {
         let answer = send(gateway.addr(), request).await;
         assert_eq!(&answer.body[..], b"0123456789abcdef");
     }

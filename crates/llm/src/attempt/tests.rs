@@ -1,6 +1,7 @@
 //! Attempts over real breakers, driven in virtual time: what each ending does to them.
 
 mod judged;
+mod watched;
 
 use fuseline_core::{Policies, Policy, PolicySpec, Registry, ScopeName, State, TripRule};
 

@@ -90,6 +90,8 @@ pub struct StreamGuard {
     is_committed: bool,
     left_out: u64,
     closed: Option<StreamEnding>,
+    /// No error event could be told.
+    is_cut: bool,
 }
 
 impl StreamGuard {
@@ -116,6 +118,7 @@ impl StreamGuard {
             is_committed: false,
             left_out: 0,
             closed: None,
+            is_cut: false,
         }
     }
 
@@ -264,6 +267,17 @@ impl StreamGuard {
         self.judge.reader.usage()
     }
 
+    /// When the request was sent, as it was told.
+    pub const fn sent(&self) -> Tick {
+        self.pace.sent
+    }
+
+    /// Whether the end tells the caller all: the answer is complete, or an error event says that it is not. Where it
+    /// does not, the connection to him must break off, lest he take the end for a finish.
+    pub const fn ends_honestly(&self) -> bool {
+        !self.is_cut
+    }
+
     /// How many events were left out because they were no JSON.
     pub const fn left_out(&self) -> u64 {
         self.left_out
@@ -348,8 +362,9 @@ impl StreamGuard {
         let Some(ending) = failure.filter(|_| !self.judge.has_raised()) else {
             return;
         };
-        if let Some(event) = error_event(self.dialect, self.framing, ending, self.last) {
-            self.whole.push(event);
+        match error_event(self.dialect, self.framing, ending, self.last) {
+            Some(event) => self.whole.push(event),
+            None => self.is_cut = true,
         }
     }
 }

@@ -39,12 +39,14 @@ impl Route {
             Some("priority"),
             "in which order targets are tried",
         );
-        let budget = section.get(
+        let budget = section.opt(
             "budget",
-            secs(120),
+            Some(secs(120)),
             "how long a call may take until its answer is committed",
         );
-        section.ensure_positive(budget, "budget");
+        if let Some(budget) = budget {
+            section.ensure_positive(budget, "budget");
+        }
         let retries = section.get(
             "retries",
             1,

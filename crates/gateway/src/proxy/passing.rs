@@ -1,4 +1,4 @@
-//! `Passing`: an upstream's body on its way to the caller, and the eye that its attempt keeps on it.
+//! `Passing`: a body that is not looked into on its way to the caller, and the eye that its attempt keeps on it.
 //!
 //! Bytes are handed on as they come: nothing is read from the upstream that the caller does not ask for, so a slow
 //! reader slows his own stream and fills no memory. Whatever ends it (the proper end, a fault, a caller who left) is
@@ -14,7 +14,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::context::Context as CallContext;
-use super::exchange::Driven;
+use super::driven::Driven;
 
 /// A body that is passed on frame by frame.
 pub(crate) struct Passing {
