@@ -10,7 +10,6 @@ from provider import Provider, Reply
 
 FROM_PRIMARY = "From the primary."
 FROM_SPARE = "From the spare."
-_MEASURED = pytest.StashKey[list]()
 
 
 @pytest.fixture(params=[OPENAI, ANTHROPIC], ids=lambda dialect: dialect.name)
@@ -96,11 +95,12 @@ def node():
 
 
 @pytest.fixture
-def measured(request):
+def measured(record_property):
     """Takes a line to be shown below the results."""
-    return request.config.stash.setdefault(_MEASURED, []).append
+    return lambda line: record_property("measured", line)
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    for line in config.stash.get(_MEASURED, []):
-        terminalreporter.write_line(f"measured: {line}")
+def pytest_terminal_summary(terminalreporter):
+    for report in terminalreporter.getreports("passed"):
+        for name, line in report.user_properties:
+            terminalreporter.write_line(f"{name}: {line}")

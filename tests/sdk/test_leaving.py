@@ -42,8 +42,10 @@ def test_leaving_a_stream_closes_the_upstream_at_once(serve, dialect, primary):
 def test_leaving_before_the_answer_closes_the_upstream_too(serve, dialect, primary, stream):
     gateway = serve(primary.url)
     primary.answer(Reply(gate=threading.Event()))
+    # The SDKs tell how long they wait, and the gateway would give up in the same moment; here they tell of a minute.
+    patient = {"x-stainless-read-timeout": "60"}
     with pytest.raises(dialect.sdk.APITimeoutError):
-        dialect.ask(dialect.client(gateway.url, timeout=0.3), stream=stream)
+        dialect.ask(dialect.client(gateway.url, timeout=0.3, default_headers=patient), stream=stream)
     left_at = time.monotonic()
     until(lambda: primary.left, "the provider sees its caller gone")
     assert primary.left[0] - left_at < 0.5

@@ -1,6 +1,7 @@
 """Streams as real SDKs see them: a failure is an exception, after the text that came before it, and never a finish; what
 looks odd and is whole is a finish like any other."""
 
+import threading
 import time
 
 import pytest
@@ -127,9 +128,20 @@ def test_report_43_and_45_a_stall_is_raised(serve, api, caller, primary, pings):
     assert_one_failure(gateway, "stream_stall")
 
 
-def test_report_43_silence_before_any_content_is_a_504(serve, api, caller, primary):
+@pytest.mark.parametrize("begins", [False, True], ids=["head_only", "no_content"])
+def test_report_43_silence_before_any_content_is_a_504(serve, api, caller, primary, begins):
     gateway = serve(primary.url, timeouts='first_token = "1s"')
-    primary.answer(Reply(script=[api.wire.begin, End.SILENCE]))
+    primary.answer(Reply(script=[*([api.wire.begin] if begins else []), End.SILENCE]))
+    heard = caller.call(api, gateway.url, SDK_RETRIES)
+    assert_refused(heard, api, 504)
+    assert primary.hits == 1, "the SDK is told not to repeat it"
+    until(lambda: primary.left, "the upstream is closed")
+    assert_one_failure(gateway, "stream_stall")
+
+
+def test_report_43_no_head_is_a_504(serve, api, caller, primary):
+    gateway = serve(primary.url, timeouts='first_token = "1s"')
+    primary.answer(Reply(gate=threading.Event()))
     heard = caller.call(api, gateway.url, SDK_RETRIES)
     assert_refused(heard, api, 504)
     assert primary.hits == 1
