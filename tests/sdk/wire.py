@@ -153,4 +153,5 @@ MESSAGES = Wire(
 
 def of(path: str) -> Wire:
     """The dialect of a request's path."""
-    return next((wire for end, wire in (("/messages", MESSAGES), ("/responses", RESPONSES)) if path.endswith(end)), CHAT)
+    by_end = {"messages": MESSAGES, "responses": RESPONSES}
+    return by_end.get(path.rpartition("/")[2], CHAT)
