@@ -71,11 +71,14 @@ pub(crate) async fn wrk(address: &str, connections: u32, seconds: u32) -> Result
 /// Opens this many event streams and returns them once each has delivered its first event.
 pub(crate) async fn open_streams(address: &str, count: usize) -> Result<Vec<TcpStream>> {
     let mut streams = Vec::with_capacity(count);
+    let body = r#"{"model":"m","stream":true,"messages":[]}"#;
+    let request = format!(
+        "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
     for _ in 0..count {
         let mut stream = TcpStream::connect(address).await?;
-        stream
-            .write_all(format!("GET /sse HTTP/1.1\r\nhost: {address}\r\n\r\n").as_bytes())
-            .await?;
+        stream.write_all(request.as_bytes()).await?;
         let mut seen = Vec::new();
         while !seen.windows(5).any(|window| window == b"data:") {
             ensure!(

@@ -9,6 +9,7 @@ mod quickest;
 mod replay;
 mod scan;
 mod servers;
+mod stream;
 
 use anyhow::{Result, bail};
 
@@ -30,9 +31,10 @@ fn main() -> Result<()> {
 async fn serving(args: &[&str]) -> Result<()> {
     match args {
         ["proxy"] => proxy::measure().await,
+        ["stream"] => stream::measure().await,
         // Started by the measurements themselves, each in its own process so that its CPU and memory can be told apart.
         ["serve", "upstream"] => servers::upstream().await,
         ["serve", name] => servers::bare_proxy(name).await,
-        _ => bail!("usage: bench/run classify|count|hot|proxy|replay|scan, or count --save"),
+        _ => bail!("usage: bench/run classify|count|hot|proxy|replay|scan|stream, or count --save"),
     }
 }

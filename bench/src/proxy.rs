@@ -9,8 +9,8 @@ use crate::process::Server;
 use crate::servers::CANDIDATES;
 
 const ROUNDS: usize = 3;
-const STREAMS: usize = 2_000;
-const NGINX_PROXY: &str = "location / { proxy_pass http://provider; proxy_http_version 1.1; \
+const STREAMS: usize = 4_000;
+pub(crate) const NGINX_PROXY: &str = "location / { proxy_pass http://provider; proxy_http_version 1.1; \
     proxy_set_header Connection \"\"; proxy_buffering off; proxy_request_buffering off; }";
 
 /// Prints the table.

@@ -15,7 +15,6 @@ use axum::serve::ListenerExt as _;
 use bytes::Bytes;
 use fuseline_gateway::Gateway;
 use fuseline_gateway::config::{Overrides, Sources};
-use http_body_util::{Either, Full};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::client::conn::http1::{self as client_conn, SendRequest};
 use hyper::header::{CONNECTION, CONTENT_TYPE, HOST};
@@ -27,24 +26,14 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
 use tokio::net::{TcpListener, TcpStream};
 
-/// Answers `/sse` with one event and then silence; anything else at once with a kilobyte of JSON.
+/// Answers with one event of content and then silence.
 pub(crate) async fn upstream() -> Result<()> {
     accept(|stream| async move {
-        let service = service_fn(|request: Request<Incoming>| async move {
-            let sse = request.uri().path().ends_with("/sse");
-            let body = if sse {
-                Either::Left(FirstThenSilence(Some(Bytes::from_static(
-                    b"data: {\"choices\":[]}\n\n",
-                ))))
-            } else {
-                Either::Right(Full::new(Bytes::from_static(&[b'x'; 1024])))
-            };
-            let kind = if sse {
-                "text/event-stream"
-            } else {
-                "application/json"
-            };
-            Response::builder().header(CONTENT_TYPE, kind).body(body)
+        let service = service_fn(|_: Request<Incoming>| async move {
+            let event = b"data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}]}\n\n";
+            Response::builder()
+                .header(CONTENT_TYPE, "text/event-stream")
+                .body(FirstThenSilence(Some(Bytes::from_static(event))))
         });
         drop(
             hyper::server::conn::http1::Builder::new()
@@ -276,7 +265,7 @@ fn announce(address: SocketAddr) {
     clippy::disallowed_methods,
     reason = "these servers never drain: they are killed"
 )]
-fn spawn(future: impl Future<Output = ()> + Send + 'static) {
+pub(crate) fn spawn(future: impl Future<Output = ()> + Send + 'static) {
     tokio::spawn(future);
 }
 

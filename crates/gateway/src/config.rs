@@ -114,6 +114,11 @@ impl Config {
         Policy::new(&spec).unwrap_or_default()
     }
 
+    /// The time limits where no provider, model or route says otherwise.
+    pub(crate) fn usual_timeouts(&self) -> Timeouts {
+        Timeouts::default().overlaid(&self.timeouts)
+    }
+
     /// The time limits of one attempt, layered like [`Config::policy`], with the route's on top. A known reasoning
     /// model has a longer `first_token` than its provider unless something is written for it.
     pub fn timeouts(&self, provider: &str, model: Option<&str>, route: Option<&Route>) -> Timeouts {
@@ -121,7 +126,7 @@ impl Config {
             .providers
             .get(provider)
             .map(|provider| &provider.timeouts);
-        let mut timeouts = Timeouts::default().overlaid(&self.timeouts);
+        let mut timeouts = self.usual_timeouts();
         if let Some(of_provider) = of_provider {
             timeouts = timeouts.overlaid(of_provider);
         }

@@ -1,6 +1,7 @@
 //! The circuit breaker for LLM calls, as a drop-in gateway.
 
 mod admin;
+mod caller;
 pub mod cli;
 pub mod config;
 mod proxy;

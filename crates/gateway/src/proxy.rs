@@ -10,6 +10,7 @@
 mod address;
 mod alarm;
 mod client;
+mod coding;
 mod context;
 mod course;
 mod driven;
@@ -41,6 +42,7 @@ use fuseline_llm::{Classifier, Limits, Operation, Shape, Target};
 use http::{Request, Response};
 use hyper::body::Incoming;
 
+use crate::caller::{Awaited, Caller};
 use crate::config::{Config, Route, Timeouts};
 use client::Clients;
 use context::Context;
@@ -86,18 +88,24 @@ pub enum BuildError {
     Random,
 }
 
-/// Answers one request.
-pub(crate) async fn handle(proxy: Arc<Proxy>, request: Request<Incoming>) -> Response<Body> {
-    let mut context = Context::begin(proxy.registry());
-    let call = match ingress::read(&proxy.config, request).await {
-        Ok(call) => call,
-        Err(Answered::Here(answer)) => return respond::dressed(*answer, context),
-        Err(Answered::Refused(refusal, protocol)) => {
-            return respond::refused(refusal, protocol, context);
+/// Answers one request of this caller.
+pub(crate) async fn handle(
+    proxy: Arc<Proxy>,
+    request: Request<Incoming>,
+    caller: Caller,
+) -> Response<Awaited<Body>> {
+    let mut context = Context::begin(proxy.registry(), caller.clone());
+    let mut waiting = None;
+    let answer = match ingress::read(&proxy.config, request).await {
+        Ok(call) => {
+            waiting = Some(caller.waits());
+            let ending = Course::new(&proxy, &call, &mut context).run().await;
+            respond::respond(ending, call.facts.protocol(), context)
         }
+        Err(Answered::Here(answer)) => respond::dressed(*answer, context),
+        Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
     };
-    let ending = Course::new(&proxy, &call, &mut context).run().await;
-    respond::respond(ending, call.facts.protocol(), context)
+    answer.map(|body| Awaited::new(body, waiting))
 }
 
 impl Proxy {
@@ -132,6 +140,11 @@ impl Proxy {
     /// The breakers.
     pub(crate) fn registry(&self) -> &Registry {
         self.guards.registry()
+    }
+
+    /// How long a caller may leave unread what no provider's, model's or route's limit is for.
+    pub(crate) fn write_idle(&self) -> Duration {
+        self.config.usual_timeouts().write_idle
     }
 
     /// What judges answers.

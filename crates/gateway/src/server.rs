@@ -11,13 +11,20 @@ use fuseline_telemetry::TransitionLog;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
+use crate::caller::Caller;
 use crate::config::Config;
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 use crate::{admin, proxy};
 
+/// Most of an answer that waits here for its caller, and most of a request's head.
+const WRITE_BUFFER: usize = 32 << 10;
+/// The same in the system, in which a caller's slowness would be hidden for as long as it fills.
+const SEND_BUFFER: u32 = 64 << 10;
+/// Connections that may wait to be accepted.
+const BACKLOG: u32 = 1024;
 const LOG_EVERY: Duration = Duration::from_millis(100);
 
 /// A running gateway. Dropping it cuts every call; [`shutdown`](Self::shutdown) lets them finish.
@@ -56,8 +63,8 @@ impl Gateway {
     /// # Errors
     /// When an address is taken, or a key cannot be sent as a header.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let traffic = bind("listen", config.listen).await?;
-        let operators = bind("admin_listen", config.admin_listen).await?;
+        let traffic = bind("listen", config.listen)?;
+        let operators = bind("admin_listen", config.admin_listen)?;
         let drain = config.limits.drain;
         let admin_token = config.admin_token.clone();
         let proxy = Arc::new(Proxy::new(config)?);
@@ -121,14 +128,26 @@ impl Drop for Gateway {
     }
 }
 
-async fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address)
-        .await
-        .map_err(|cause| StartError::Listen {
-            key,
-            address,
-            cause,
-        })
+fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
+    listen(address).map_err(|cause| StartError::Listen {
+        key,
+        address,
+        cause,
+    })
+}
+
+/// A listener whose connections have small buffers.
+fn listen(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = match address {
+        SocketAddr::V4(_) => TcpSocket::new_v4(),
+        SocketAddr::V6(_) => TcpSocket::new_v6(),
+    }?;
+    // Or a gateway could not come back to an address on which connections of the last one are still dying.
+    #[cfg(unix)]
+    socket.set_reuseaddr(true)?;
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
 }
 
 fn local_addr(key: &'static str, listener: &TcpListener) -> Result<SocketAddr, StartError> {
@@ -166,26 +185,38 @@ async fn accept(listener: TcpListener, proxy: Arc<Proxy>, tasks: Tasks) {
     }
 }
 
-/// One caller's connection. hyper drops the call in flight as soon as the caller leaves.
+/// One caller's connection. The call in flight is dropped with it as soon as the caller is gone.
 async fn serve(stream: TcpStream, proxy: Arc<Proxy>, tasks: Tasks) {
     // Without it small events would wait for one another; a socket that refuses the option still works.
     drop(stream.set_nodelay(true));
+    let (line, watch) = Caller::at(stream, proxy.write_idle());
+    let caller = watch.caller();
     let service = service_fn(move |request| {
-        let proxy = Arc::clone(&proxy);
-        async move { Ok::<_, Infallible>(proxy::handle(proxy, request).await) }
+        let (proxy, caller) = (Arc::clone(&proxy), caller.clone());
+        async move { Ok::<_, Infallible>(proxy::handle(proxy, request, caller).await) }
     });
+    // Who leaves is the watch's to tell: hyper would take the end of what a caller sends for the end of his interest.
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .serve_connection(TokioIo::new(stream), service);
+        .half_close(true)
+        .max_buf_size(WRITE_BUFFER)
+        .serve_connection(TokioIo::new(line), service);
     let mut connection = std::pin::pin!(connection);
-    let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
-        () = tasks.draining() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
+    let mut gone = std::pin::pin!(watch.gone());
+    let mut is_draining = false;
+    loop {
+        tokio::select! {
+            ended = connection.as_mut() => {
+                if let Err(error) = ended {
+                    tracing::trace!(%error, "a caller's connection ended");
+                }
+                return;
+            }
+            gone = gone.as_mut() => return tracing::trace!(?gone, "a caller is gone"),
+            () = tasks.draining(), if !is_draining => {
+                is_draining = true;
+                connection.as_mut().graceful_shutdown();
+            }
         }
-    };
-    if let Err(error) = ended {
-        tracing::trace!(%error, "a caller's connection ended");
     }
 }

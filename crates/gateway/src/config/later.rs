@@ -10,7 +10,6 @@ const LATER: &[(&str, Option<&str>)] = &[
     ("on_exhausted", Some("[]")),
     ("on", None),
     ("replay_memory", None),
-    ("timeouts.write_idle", None),
 ];
 
 /// The name under which the key at this path is told to have no effect yet, if this value of it has none.

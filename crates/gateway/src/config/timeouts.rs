@@ -44,7 +44,8 @@ pub struct Timeouts {
     pub min_tokens_per_second: f64,
     /// Plain answers: the whole of it.
     pub answer: Duration,
-    /// How long a caller may leave the bytes sent to him unread.
+    /// How long a caller may leave the bytes sent to him unread. The system notices reading in steps of tens of KiB, so
+    /// this is also a least speed: about 1 kB/s at 60 s.
     pub write_idle: Duration,
 }
 

@@ -30,6 +30,11 @@ pub(crate) struct Clients {
     pools: Mutex<BTreeMap<Duration, Pool>>,
 }
 
+/// Most of an answer that is read before the caller takes it, and most of a head; an HTTP/2 stream may send a bit more.
+const READ_AHEAD: usize = 32 << 10;
+const STREAM_WINDOW: u32 = 256 << 10;
+/// Enough for 256 streams that nobody reads: they must not hold up the others on their connection.
+const CONNECTION_WINDOW: u32 = 256 * STREAM_WINDOW;
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);
 
 impl Clients {
@@ -56,7 +61,10 @@ impl Clients {
             builder
                 .timer(TokioTimer::new())
                 .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(IDLE_CONNECTION);
+                .pool_idle_timeout(IDLE_CONNECTION)
+                .http1_max_buf_size(READ_AHEAD)
+                .http2_initial_stream_window_size(STREAM_WINDOW)
+                .http2_initial_connection_window_size(CONNECTION_WINDOW);
             builder.build(Timed {
                 inner: self.connector.clone(),
                 limit,

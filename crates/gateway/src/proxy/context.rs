@@ -13,6 +13,7 @@ use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::state_of;
+use crate::caller::{CLIENT_SLOW, Caller};
 
 /// Longer explanations are cut: a header is no place for a story.
 const MAX_WHY: usize = 512;
@@ -21,6 +22,7 @@ const MAX_WHY: usize = 512;
 pub(crate) struct Context {
     id: String,
     registry: Registry,
+    caller: Caller,
     began: Tick,
     attempts: u32,
     target: Option<Target>,
@@ -49,11 +51,12 @@ pub(crate) enum Answerer {
 }
 
 impl Context {
-    pub(crate) fn begin(registry: &Registry) -> Self {
+    pub(crate) fn begin(registry: &Registry, caller: Caller) -> Self {
         Self {
             id: new_id(),
             began: registry.now(),
             registry: registry.clone(),
+            caller,
             attempts: 0,
             target: None,
             answerer: Answerer::First,
@@ -80,6 +83,11 @@ impl Context {
     pub(crate) fn attempt(&mut self) {
         self.attempts += 1;
         self.kind = Some(Kind::Cancelled);
+    }
+
+    /// The one who waits for the answer.
+    pub(crate) fn caller(&self) -> &Caller {
+        &self.caller
     }
 
     /// Who answers, as far as is known.
@@ -170,19 +178,24 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         let took_ms = millis(self.now().since(self.began));
-        let streamed = self.streamed.as_ref();
-        let usage = streamed.map(|stream| stream.usage);
         let status = self.status.map(|status| status.as_u16());
         if self.attempts == 0 && status.is_some_and(|status| status < 400) {
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
         }
+        let mut kind = self.kind.map(Kind::as_str);
+        if let (Some(Kind::Cancelled), Some(limit)) = (self.kind, self.caller.slow()) {
+            self.because(format_args!("the caller took nothing for {limit:?}"));
+            kind = Some(CLIENT_SLOW);
+        }
+        let streamed = self.streamed.as_ref();
+        let usage = streamed.map(|stream| stream.usage);
         tracing::info!(
             request_id = self.id,
             status,
             target = self.target_name(),
             breaker_state = self.breaker_state(),
             attempts = self.attempts,
-            kind = self.kind.map(Kind::as_str),
+            kind,
             took_ms,
             first_token_ms = streamed.and_then(|stream| stream.first_token).map(millis),
             stream = streamed

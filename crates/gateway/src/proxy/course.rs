@@ -205,6 +205,7 @@ impl<'c> Course<'c> {
             .map_err(|_| Refusal::unreadable())?;
         let now = self.context.now();
         let timeouts = self.timeouts(way);
+        self.context.caller().set_write_idle(timeouts.write_idle);
         let limits = self.limits(&timeouts, now);
         let pool = self.proxy.clients.with_connect_timeout(timeouts.connect);
         tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");

@@ -14,10 +14,9 @@ use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
 use super::client::{Pool, Proven, fault};
+use super::coding::{Readable, is_coded};
 use super::driven::Driven;
-use super::head::{
-    body_of, cut_body_of, for_the_caller, framing, is_coded, is_good, is_no_answer, text_of,
-};
+use super::head::{for_the_caller, framing, is_good, is_no_answer, text_of};
 use super::headers;
 use super::heartbeat::Heartbeat;
 use super::in_band::{told_as_answer, with_its_own_status};
@@ -160,19 +159,13 @@ impl Exchange<'_> {
         let reading = read_up_to(READ_FAILURE, attempt, body, &mut read);
         let reading = timeout_at(deadline, reading).await;
         let begun = read.freeze();
+        let is_whole = matches!(reading, Ok(Ok(None)));
+        let readable = Readable::new(&head.headers, &begun, is_whole).await;
+        let verdict = self.judge(attempt, &head, readable.as_body());
         match reading {
-            Ok(Ok(rest)) => {
-                let body = match &rest {
-                    None => body_of(&head.headers, &begun),
-                    Some(_) => cut_body_of(&head.headers, &begun),
-                };
-                let verdict = self.judge(attempt, &head, body);
-                Came::Answered(Answer { head, begun, rest }, verdict)
-            }
+            Ok(Ok(rest)) => Came::Answered(Answer { head, begun, rest }, verdict),
             // One that breaks off has said by its status and its first words what it is.
-            Ok(Err(_)) | Err(_) => {
-                Came::Nothing(self.judge(attempt, &head, cut_body_of(&head.headers, &begun)))
-            }
+            Ok(Err(_)) | Err(_) => Came::Nothing(verdict),
         }
     }
 
@@ -191,7 +184,8 @@ impl Exchange<'_> {
         let begun = read.freeze();
         match reading {
             Ok(Ok(None)) => {
-                let verdict = self.judge(attempt, &head, body_of(&head.headers, &begun));
+                let readable = Readable::new(&head.headers, &begun, true).await;
+                let verdict = self.judge(attempt, &head, readable.as_body());
                 let head = with_its_own_status(head, &verdict);
                 let rest = None;
                 Came::Answered(Answer { head, begun, rest }, verdict)

@@ -1,8 +1,7 @@
 //! What an answer's head says: whether it is one, what its body is, and how it is to be read.
 
-use bytes::Bytes;
-use fuseline_llm::{Body, Dialect, Framing, Shape};
-use http::header::{CONTENT_ENCODING, HeaderMap, HeaderName};
+use fuseline_llm::{Dialect, Framing, Shape};
+use http::header::{HeaderMap, HeaderName};
 use http::{StatusCode, Version, response};
 use hyper::ext::ReasonPhrase;
 
@@ -15,6 +14,7 @@ pub(crate) fn for_the_caller(mut head: response::Parts) -> response::Parts {
     head.extensions.clear();
     reason.map(|reason| head.extensions.insert(reason));
     headers::strip_answer(&mut head.headers);
+    headers::unbuffer_stream(&mut head.headers);
     head
 }
 
@@ -32,29 +32,6 @@ pub(crate) fn is_no_answer(status: StatusCode) -> bool {
 /// Whether a status points elsewhere.
 pub(crate) fn is_redirect(status: StatusCode) -> bool {
     status.is_redirection() && status != StatusCode::NOT_MODIFIED
-}
-
-/// What a whole body tells. A coded one (gzip and its like) is not decoded: only its status and headers tell.
-pub(crate) fn body_of<'b>(headers: &HeaderMap, body: &'b Bytes) -> Body<'b> {
-    if is_coded(headers) && !body.is_empty() {
-        Body::Unread
-    } else {
-        Body::Whole(body)
-    }
-}
-
-/// What the beginning of a body tells.
-pub(crate) fn cut_body_of<'b>(headers: &HeaderMap, body: &'b Bytes) -> Body<'b> {
-    if is_coded(headers) {
-        Body::Unread
-    } else {
-        Body::Cut(body)
-    }
-}
-
-pub(crate) fn is_coded(headers: &HeaderMap) -> bool {
-    let coding = text_of(headers, CONTENT_ENCODING).trim();
-    headers.contains_key(CONTENT_ENCODING) && !coding.eq_ignore_ascii_case("identity")
 }
 
 /// How the events of an answer are told apart; none where it is no stream, whatever was asked for. What says nothing of

@@ -1,8 +1,8 @@
 //! Which headers cross the gateway, and whose credential goes where.
 
 use http::header::{
-    AUTHORIZATION, CONNECTION, CONTENT_LENGTH, COOKIE, EXPECT, HOST, HeaderMap, HeaderName,
-    HeaderValue, TRANSFER_ENCODING,
+    AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST,
+    HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
 };
 use http::{Method, Request};
 
@@ -20,6 +20,10 @@ pub(crate) const CREDENTIALS: [HeaderName; 8] = [
     HeaderName::from_static("x-amz-security-token"),
     COOKIE,
 ];
+
+const EVENT_STREAM: &[u8] = b"text/event-stream";
+/// What nginx and those who follow it obey.
+const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Headers that speak of one connection only; with them go those that `connection` names.
 const HOP_BY_HOP: [&str; 9] = [
@@ -81,6 +85,22 @@ pub(crate) fn strip_answer(headers: &mut HeaderMap) {
 /// JSON shorter.
 pub(crate) fn of_a_stream(headers: &mut HeaderMap) {
     headers.remove(CONTENT_LENGTH);
+}
+
+/// Tells whoever stands between here and the caller to pass an event stream on as it comes.
+pub(crate) fn unbuffer_stream(headers: &mut HeaderMap) {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .map_or(&b""[..], |kind| kind.as_bytes());
+    let is_stream = kind
+        .get(..EVENT_STREAM.len())
+        .is_some_and(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM));
+    if is_stream {
+        headers.insert(BUFFERING, HeaderValue::from_static("no"));
+        headers
+            .entry(CACHE_CONTROL)
+            .or_insert(HeaderValue::from_static("no-cache"));
+    }
 }
 
 /// Puts a target's own credential in place of the caller's.

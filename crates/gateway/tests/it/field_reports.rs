@@ -1,8 +1,6 @@
 //! How other gateways failed, and what is seen here instead. Numbers are those of the field reports; what the core
 //! alone decides is in its own tests.
 
-use std::process::{Child, Command, Stdio};
-
 use bytes::Bytes;
 use fuseline_gateway::Gateway;
 use fuseline_mock::{Mock, Reply, Rule, Script};
@@ -10,9 +8,10 @@ use http::Request;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use serde_json::Value;
 
-use crate::support::{CHAT, breaker, chat, gateway, get, openai, route, send, spawn, until};
+use crate::support::{
+    CHAT, Program, breaker, chat, gateway, get, openai, route, send, spawn, until,
+};
 
 /// Opens at once, rests for `cooldown`, closes after one good probe.
 fn touchy(cooldown: &str) -> String {
@@ -157,60 +156,4 @@ async fn call(client: &Caller, url: &str, model: &str) -> u16 {
     let status = response.status().as_u16();
     response.into_body().collect().await.unwrap();
     status
-}
-
-/// A running `fuseline serve`; stopped at the end, however that comes.
-struct Program {
-    child: Child,
-    listen: String,
-    admin: String,
-}
-
-impl Program {
-    fn serve(config: &str) -> Self {
-        use std::io::{BufRead as _, BufReader};
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fuseline"))
-            .args([
-                "serve",
-                "--listen",
-                "127.0.0.1:0",
-                "--admin-listen",
-                "127.0.0.1:0",
-                "--state",
-                "off",
-            ])
-            .args(["--config", config])
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let serving = lines
-            .by_ref()
-            .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
-            .find(|line| line["message"] == "serving")
-            .unwrap();
-        std::thread::spawn(move || lines.for_each(drop));
-        let text = |key: &str| serving[key].as_str().unwrap().to_owned();
-        Self {
-            child,
-            listen: text("listen"),
-            admin: text("admin_listen"),
-        }
-    }
-
-    fn resident_kib(&self) -> u64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
-            .unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
-    }
-}
-
-impl Drop for Program {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }

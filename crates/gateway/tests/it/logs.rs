@@ -3,10 +3,10 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
-use fuseline_mock::{Mock, Reply};
+use fuseline_mock::{Mock, Reply, Rule, Script};
 use serde_json::Value;
 
-use crate::support::{gateway, openai, post, route, send, stream, until};
+use crate::support::{SOON, breaker, gateway, open, openai, post, route, send, stream, until};
 
 /// Everything that was logged.
 #[derive(Clone, Default)]
@@ -172,4 +172,53 @@ async fn a_key_in_an_errors_body_reaches_the_caller_alone() {
     for line in lines.all() {
         assert!(!line.to_string().contains("AIza"), "{line}");
     }
+}
+
+#[tokio::test]
+async fn report_67_who_does_not_read_is_named_in_the_log_and_nobody_is_blamed() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_env_filter("off,fuseline=info");
+    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+    let long = Reply::ok().text("x".repeat(4 << 20));
+    let flood = Reply::ok().events(20_000);
+    let script = Script::always(flood).rule(Rule::model("plain").reply(long));
+    let mock = Mock::start(script).await.unwrap();
+    let text = format!(
+        "{}[timeouts]\nwrite_idle = \"1h\"\n{}[routes.timeouts]\nwrite_idle = \"200ms\"\n",
+        openai("a", &mock.url()),
+        route(&["a"])
+    );
+    let gateway = gateway(&text).await;
+    let unread = open(gateway.addr(), stream()).await;
+    until(async || !lines.of("call").is_empty()).await;
+    let call = &lines.of("call")[0];
+    assert_eq!(
+        (
+            call["kind"].as_str(),
+            call["why"].as_str(),
+            call["status"].as_u64()
+        ),
+        (
+            Some("client_slow"),
+            Some("the caller took nothing for 200ms"),
+            Some(200)
+        )
+    );
+    mock.wait_for_left(1, SOON).await.unwrap();
+    assert!(breaker(&gateway, "a/m").await.is_null());
+    drop(unread);
+    // A plain answer is the gateway's by then; its call is over.
+    let plain = post("/v1/chat/completions", r#"{"model":"plain"}"#);
+    let unread = open(gateway.addr(), plain).await;
+    until(async || !lines.of("an answer was not taken").is_empty()).await;
+    assert_eq!(lines.of("call")[1]["kind"], Value::Null);
+    assert_eq!(
+        lines.of("an answer was not taken")[0]["kind"],
+        "client_slow"
+    );
+    drop(unread);
 }

@@ -2,9 +2,11 @@
 #![cfg(test)]
 
 mod admin;
+mod caller;
 mod classified;
 mod classify;
 mod cli;
+mod coded;
 mod config;
 mod connections;
 mod demo;

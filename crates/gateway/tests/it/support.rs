@@ -1,8 +1,9 @@
 //! What the tests share: a gateway from a few lines of configuration, and a caller that sees every byte.
 
 use std::future::Future;
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -167,4 +168,59 @@ pub(crate) fn spawn<T: Send + 'static>(
     task: impl Future<Output = T> + Send + 'static,
 ) -> tokio::task::JoinHandle<T> {
     tokio::spawn(task)
+}
+
+/// A running `fuseline serve`; stopped at the end, however that comes.
+pub(crate) struct Program {
+    child: Child,
+    pub(crate) listen: String,
+    pub(crate) admin: String,
+}
+
+impl Program {
+    pub(crate) fn serve(config: &str) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_fuseline"))
+            .args([
+                "serve",
+                "--listen",
+                "127.0.0.1:0",
+                "--admin-listen",
+                "127.0.0.1:0",
+                "--state",
+                "off",
+            ])
+            .args(["--config", config])
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let serving = lines
+            .by_ref()
+            .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
+            .find(|line| line["message"] == "serving")
+            .unwrap();
+        std::thread::spawn(move || lines.for_each(drop));
+        let text = |key: &str| serving[key].as_str().unwrap().to_owned();
+        Self {
+            child,
+            listen: text("listen"),
+            admin: text("admin_listen"),
+        }
+    }
+
+    pub(crate) fn resident_kib(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
 }

@@ -156,3 +156,16 @@ async fn anthropics_sdk_is_known_by_its_version_on_paths_that_two_dialects_share
     send(gateway.addr(), versioned(chat())).await;
     assert_eq!((a.hits_at(CHAT), b.hits()), (1, 1));
 }
+
+#[tokio::test]
+async fn a_head_up_to_32_kib_is_read_and_one_beyond_64_is_not() {
+    let mock = Mock::start(Reply::ok()).await.unwrap();
+    let gateway = in_front_of(&mock).await;
+    for (length, status) in [(30 << 10, 200), (70 << 10, 431)] {
+        let mut request = chat();
+        let long = "x".repeat(length).parse().unwrap();
+        request.headers_mut().insert("x-long", long);
+        assert_eq!(send(gateway.addr(), request).await.status, status);
+    }
+    assert_eq!(mock.requests()[0].header("x-long").unwrap().len(), 30 << 10);
+}
