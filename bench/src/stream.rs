@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
+use http_body_util::{BodyExt as _, Full};
 use hyper::body::{Body, Frame, Incoming};
-use hyper::header::CONTENT_TYPE;
+use hyper::client::conn::http1 as client;
+use hyper::header::{CONTENT_TYPE, HOST};
 use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Sleep, sleep};
 
@@ -114,21 +115,23 @@ impl Row {
 
 /// One stream's times in microseconds: until the first event from the request, and of each later one from its sending.
 async fn stream(address: &str, began: Instant, pace: &str) -> Result<Vec<f64>> {
-    let mut socket = TcpStream::connect(address).await?;
+    let socket = TcpStream::connect(address).await?;
     socket.set_nodelay(true)?;
-    let body = r#"{"model":"m","stream":true,"messages":[]}"#;
-    let request = format!(
-        "POST /v1/chat/completions HTTP/1.1\r\nhost: {address}\r\nx-pace: {pace}\r\n\
-         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
+    let (mut sender, connection) = client::handshake(TokioIo::new(socket)).await?;
+    crate::servers::spawn(async move { drop(connection.await) });
+    let request = Request::post("/v1/chat/completions")
+        .header(HOST, address)
+        .header(CONTENT_TYPE, "application/json")
+        .header("x-pace", pace)
+        .body(Full::<Bytes>::from(
+            r#"{"model":"m","stream":true,"messages":[]}"#,
+        ))?;
     let asked = nanos(began);
-    socket.write_all(request.as_bytes()).await?;
+    let mut body = sender.send_request(request).await?.into_body();
     let (mut seen, mut times) = (Vec::with_capacity(1 << 16), Vec::new());
-    loop {
-        let read = socket.read_buf(&mut seen).await?;
-        ensure!(read > 0, "the stream from {address} broke off");
+    while let Some(frame) = body.frame().await {
         let now = nanos(began);
+        seen.extend_from_slice(frame?.data_ref().context("a stream has no trailers")?);
         let mut at = 0;
         while let Some(end) = find(&seen, at, b"\n\n") {
             let event = seen.get(at..end).unwrap_or_default();
@@ -136,13 +139,11 @@ async fn stream(address: &str, began: Instant, pace: &str) -> Result<Vec<f64>> {
                 let since = if times.is_empty() { asked } else { sent };
                 times.push((now - since) as f64 / 1e3);
             }
-            if find(event, 0, b"[DONE]").is_some() {
-                return Ok(times);
-            }
             at = end + 2;
         }
         seen.drain(..at);
     }
+    Ok(times)
 }
 
 fn find(bytes: &[u8], from: usize, what: &[u8]) -> Option<usize> {

@@ -8,6 +8,7 @@
 //! | `quick_start` | one breaker around one async call |
 //! | `chain` | a second provider for when the first is out |
 //! | `reqwest_stream` | a streamed answer through your `reqwest::Client` |
+//! | `collected_answer` | a streamed answer that is whole, with its tool calls, or none |
 //! | `tower_client` | a layer for any HTTP client that is a tower service |
 //! | `axum_app` | a web application that tells its own callers when to come back |
 //! | `blocking_threads` | threads without async |

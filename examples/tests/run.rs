@@ -97,6 +97,24 @@ async fn reqwest_stream() -> Result<(), Failed> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn collected_answer() -> Result<(), Failed> {
+    let program = env!("CARGO_BIN_EXE_collected_answer");
+    let (mock, base_url) = provider(Reply::ok().text("Because it is so.")).await?;
+    let lines = run(program, vec![base_url.clone()]).await?;
+    assert_eq!(lines, ["Because it is so."; 7]);
+
+    // A tidy end, and no end marker.
+    let begun = r#"{"choices": [{"delta": {"content": "Beca"}}]}"#;
+    let cut = Reply::ok().header("content-type", "text/event-stream");
+    mock.set(cut.body(format!("data: {begun}\n\n"))).await?;
+    let lines = run(program, vec![base_url]).await?;
+    assert_eq!(how_many(&lines, "the answer is not complete: "), 5);
+    assert_eq!(how_many(&lines, OPEN), 2);
+    assert_eq!(mock.hits(), 7 + 5);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn tower_client() -> Result<(), Failed> {
     let program = env!("CARGO_BIN_EXE_tower_client");
     let (mock, base_url) = provider(Reply::status(529)).await?;

@@ -266,8 +266,11 @@ impl Breaker {
 }
 
 impl Inner {
+    /// The machine, which knows of every failure that was recorded by now.
     fn lock(&self) -> MutexGuard<'_, Machine> {
-        lock(&self.machine)
+        let mut machine = lock(&self.machine);
+        machine.take_up(&self.hot);
+        machine
     }
 
     #[inline(always)]
@@ -347,8 +350,13 @@ impl Inner {
         now: Tick,
     ) -> Option<Transition> {
         let mut recorded = Recorded::Undecided;
-        if let (true, Outcome::Success { took }) = (ticket.is_plain(), outcome) {
-            recorded = self.hot.success(ticket.generation(), *took, now);
+        if ticket.is_plain() {
+            let generation = ticket.generation();
+            recorded = match outcome {
+                Outcome::Success { took } => self.hot.success(generation, *took, now),
+                Outcome::Failure(failure) => self.hot.failure(generation, failure, now),
+                Outcome::Neutral => Recorded::Undecided,
+            };
             if recorded == Recorded::Done && ticket.seat() == Seat::Unlimited {
                 return None;
             }
@@ -356,7 +364,7 @@ impl Inner {
         self.settle_rest(ticket, outcome, recorded, now)
     }
 
-    /// Settles what is no quiet success: `recorded` says how far the hot path came with it.
+    /// Settles what the hot path could not: `recorded` says how far the hot path came with it.
     #[inline(never)]
     fn settle_rest(
         &self,
@@ -377,20 +385,32 @@ impl Inner {
             }
             (_, Outcome::Success { took }, Recorded::Undecided | Recorded::Counted) => {
                 let counted = recorded == Recorded::Counted;
-                self.locked(|machine| machine.success(hot, ticket, *took, counted, now))
+                self.locked(self.lock(), |machine| {
+                    machine.success(hot, ticket, *took, counted, now)
+                })
             }
-            (_, Outcome::Failure(failure), _) => {
-                self.locked(|machine| machine.failure(hot, ticket, failure, now))
+            (_, Outcome::Failure(failure), Recorded::Counted) => self
+                .locked(self.lock(), |machine| {
+                    machine.deferred_failure(hot, ticket, failure, now)
+                }),
+            (_, Outcome::Failure(failure), Recorded::Undecided) => {
+                // Takes up what waits only where it must.
+                self.locked(lock(&self.machine), |machine| {
+                    machine.failure(hot, ticket, failure, now)
+                })
             }
             (Standing::Probe(_), Outcome::Neutral, _) => {
-                self.locked(|machine| machine.cancel(hot, ticket, now))
+                self.locked(self.lock(), |machine| machine.cancel(hot, ticket, now))
             }
         }
     }
 
     /// Runs an operation and gives back the last transition that came of it.
-    fn locked(&self, operate: impl FnOnce(&mut Machine)) -> Option<Transition> {
-        let mut machine = self.lock();
+    fn locked(
+        &self,
+        mut machine: MutexGuard<'_, Machine>,
+        operate: impl FnOnce(&mut Machine),
+    ) -> Option<Transition> {
         let before = self.hot.changes();
         operate(&mut machine);
         if self.hot.changes() == before {

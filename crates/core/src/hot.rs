@@ -5,19 +5,24 @@
 //! run word, fences, then sums. Whatever the order, either the sum has the add or the success sees the word and goes through the
 //! lock: no trip is missed.
 //!
+//! **A failure** within a run, under rules so far away that the run word allows some to wait, is kept in the thread's own
+//! backlog by the same two looks at the run word. Whoever takes the lock first withdraws the allowance, fences, then takes up
+//! what waits: whatever the order, either he takes the failure up or the failure sees the word and goes through the lock.
+//!
 //! Hot path. No lock, no allocation, no clock read, no log.
 
 use core::time::Duration;
 
 use crate::event::{Reason, Rejection};
 use crate::machine::{FORCED_WAIT, SOON};
+use crate::outcome::Failure;
 use crate::policy::{Checked, Mode};
 use crate::rules::slow_limit;
 use crate::state::{Generation, RunWord, Tag, Watch, Word};
 use crate::sync::{AtomicU64, Ordering, look};
 use crate::tick::{Tick, millis};
 use crate::ticket::{Seat, Standing, Ticket};
-use crate::window::{Added, REASONS, Shards};
+use crate::window::{Added, Deferred, REASONS, Shards};
 
 /// What is shared without the lock. Written under it, but for the counters.
 #[derive(Debug)]
@@ -32,6 +37,8 @@ pub(crate) struct Hot {
     taken: AtomicU64,
     /// A success that took longer is slow for some rule.
     slow_limit: AtomicU64,
+    /// Kinds whose failures decide nothing but by the trip rules, one bit each.
+    plain_kinds: AtomicU64,
     late: AtomicU64,
     /// Until when the provider asked this key to wait, in ms.
     hold: AtomicU64,
@@ -51,16 +58,16 @@ pub(crate) enum Asked {
     Unclear,
 }
 
-/// What a success without the lock came to.
+/// What recording without the lock came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Recorded {
     /// Counted.
     Done,
     /// Its state has passed.
     Late,
-    /// The locked side must judge it; the shard has not counted it.
+    /// The locked side must judge it; the shard does not have it.
     Undecided,
-    /// The locked side must judge it; the shard has counted it.
+    /// The locked side must judge it; the shard has it.
     Counted,
 }
 
@@ -74,6 +81,7 @@ impl Hot {
             seats: AtomicU64::new(0),
             taken: AtomicU64::new(0),
             slow_limit: AtomicU64::new(u64::MAX),
+            plain_kinds: AtomicU64::new(0),
             late: AtomicU64::new(0),
             hold: AtomicU64::new(0),
             changes: AtomicU64::new(0),
@@ -97,6 +105,8 @@ impl Hot {
             .store(u64::from(policy.max_in_flight), Ordering::Relaxed);
         self.slow_limit
             .store(slow_limit(&policy.trip), Ordering::Relaxed);
+        self.plain_kinds
+            .store(plain_kinds(policy), Ordering::Relaxed);
     }
 
     #[inline]
@@ -112,6 +122,11 @@ impl Hot {
     #[inline]
     pub(crate) fn word(&self) -> Word {
         Word::from_bits(self.word.load(Ordering::Acquire))
+    }
+
+    /// The run word as published. Under the lock.
+    pub(crate) fn run(&self) -> RunWord {
+        RunWord::from_bits(self.run.load(Ordering::Relaxed))
     }
 
     /// Asks for leave by the words alone.
@@ -190,6 +205,33 @@ impl Hot {
         } else {
             Recorded::Counted
         }
+    }
+
+    /// Records the failure of a plain permit.
+    #[inline]
+    pub(crate) fn failure(&self, generation: Generation, failure: &Failure, now: Tick) -> Recorded {
+        let bits = self.run.load(Ordering::Acquire);
+        let run = RunWord::from_bits(bits);
+        let deferred = Deferred {
+            generation,
+            at: now,
+            failure: *failure,
+        };
+        let may_wait = run.generation() == generation && self.is_deferrable(failure);
+        if !may_wait || !self.shards.defer(&deferred, run.allowance()) {
+            Recorded::Undecided
+        } else if look(&self.run) == bits {
+            Recorded::Done
+        } else {
+            Recorded::Counted
+        }
+    }
+
+    /// Whether such a failure decides nothing but by the trip rules.
+    #[inline]
+    pub(crate) fn is_deferrable(&self, failure: &Failure) -> bool {
+        let plain = self.plain_kinds.load(Ordering::Relaxed) >> failure.kind.index() & 1 == 1;
+        plain && !failure.open_now
     }
 
     #[inline]
@@ -282,6 +324,16 @@ impl Hot {
     pub(crate) fn changes(&self) -> u64 {
         self.changes.load(Ordering::Acquire)
     }
+}
+
+fn plain_kinds(policy: &Checked) -> u64 {
+    let plain = policy
+        .kinds
+        .iter()
+        .map(|rule| rule.count && !rule.immediate_open && rule.threshold.is_none());
+    plain
+        .enumerate()
+        .fold(0, |bits, (kind, plain)| bits | u64::from(plain) << kind)
 }
 
 /// The refusal by a cooldown whose end the word tells.

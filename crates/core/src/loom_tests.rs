@@ -1,7 +1,8 @@
 //! Models of the races: every interleaving, and every stale value that the memory model allows, of two threads.
 //!
 //! That they can fail was seen: without the barrier in `announce`, or without the second look at the run word, the two
-//! `no_trip_is_missed` models find the missed trip at once.
+//! `no_trip_is_missed_when` models find the missed trip at once; without that look after a failure, the models of failures that
+//! wait do.
 //!
 //! Run with `RUSTFLAGS="--cfg fuseline_loom" cargo test --release -p fuseline-core --lib loom_tests`.
 
@@ -313,6 +314,135 @@ fn no_trip_is_missed_when_quiet_successes_complete_the_calls() {
             },
         );
         assert_eq!(breaker.state(at(1)), State::Open, "one of four");
+    });
+}
+
+/// Five in a row trip, and no pressure shows: a run of one leaves slack for three that wait, or one in each of two backlogs.
+fn patient() -> Breaker {
+    let breaker = breaker(&PolicySpec {
+        degraded_at: Some(1.0),
+        ..spec(TripRule::Consecutive { failures: 5 })
+    });
+    fail(&breaker, at(0));
+    breaker
+}
+
+#[test]
+fn no_failure_is_lost_or_counted_twice_where_failures_wait() {
+    model(|| {
+        let breaker = patient();
+        race(
+            &breaker,
+            |breaker| fail(breaker, at(1)),
+            |breaker| {
+                fail(breaker, at(1));
+                fail(breaker, at(2));
+            },
+        );
+        let seen = breaker.snapshot(at(2));
+        assert_eq!((seen.state, seen.run, seen.late), (State::Closed, 4, 0));
+        assert_eq!(seen.kinds, [(Kind::ServerError, 4)]);
+    });
+}
+
+#[test]
+fn no_trip_is_missed_where_failures_wait() {
+    model(|| {
+        let breaker = patient();
+        race(
+            &breaker,
+            |breaker| {
+                fail(breaker, at(1));
+                fail(breaker, at(2));
+            },
+            |breaker| {
+                fail(breaker, at(1));
+                fail(breaker, at(1));
+            },
+        );
+        let seen = breaker.snapshot(at(2));
+        assert_eq!((seen.state, seen.late), (State::Open, 0));
+        assert_eq!(count(&breaker, State::Open), 1);
+    });
+}
+
+#[test]
+fn a_failure_that_waits_stands_before_a_success_or_after_it() {
+    model(|| {
+        let breaker = patient();
+        race(
+            &breaker,
+            |breaker| {
+                fail(breaker, at(1));
+                fail(breaker, at(1));
+            },
+            |breaker| succeed(breaker, at(1)),
+        );
+        let run = breaker.snapshot(at(1)).run;
+        assert!(run <= 2, "the success ended the first run, now it is {run}");
+        for more in 1..=3 {
+            fail(&breaker, at(2));
+            let run_now = breaker.snapshot(at(2)).run;
+            let opened = run + more >= 5;
+            assert_eq!(run_now, if opened { 0 } else { run + more });
+        }
+    });
+}
+
+#[test]
+fn a_failure_that_waits_is_of_its_own_generation() {
+    model(|| {
+        let breaker = patient();
+        let permit = breaker.try_acquire_owned(Duration::ZERO, at(1)).unwrap();
+        race(
+            &breaker,
+            |_| {
+                permit.record(&Outcome::failure(Kind::ServerError), at(1));
+            },
+            |breaker| {
+                breaker.reset(at(1));
+                fail(breaker, at(1));
+            },
+        );
+        fail(&breaker, at(1));
+        let seen = breaker.snapshot(at(1));
+        assert_eq!(seen.run, 2, "of the fresh state alone");
+        assert!(seen.late <= 1);
+    });
+}
+
+#[test]
+fn a_failure_that_waits_is_judged_by_settings_that_come_meanwhile() {
+    model(|| {
+        let breaker = patient();
+        let strict = Policy::new(&spec(TripRule::Consecutive { failures: 3 })).unwrap();
+        race(
+            &breaker,
+            |breaker| fail(breaker, at(1)),
+            move |breaker| breaker.reconfigure(strict, at(1)),
+        );
+        assert_eq!(breaker.snapshot(at(1)).run, 2);
+        fail(&breaker, at(1));
+        assert_eq!(breaker.state(at(1)), State::Open, "three in a row");
+    });
+}
+
+#[test]
+fn whoever_asks_sees_every_failure_that_was_recorded() {
+    model(|| {
+        let breaker = patient();
+        race(
+            &breaker,
+            |breaker| {
+                fail(breaker, at(1));
+                assert!(breaker.snapshot(at(1)).run >= 2);
+            },
+            |breaker| {
+                fail(breaker, at(1));
+                assert!(breaker.snapshot(at(1)).run >= 2);
+            },
+        );
+        assert_eq!(breaker.snapshot(at(1)).run, 3);
     });
 }
 

@@ -4,6 +4,7 @@
 //! their own time), then acts, then publishes the words for the hot path, last. What acts on outcomes is in `settle.rs`;
 //! every change of state goes through `transition.rs`.
 
+mod deferred;
 mod questions;
 mod ramp;
 mod settle;

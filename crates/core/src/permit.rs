@@ -43,6 +43,11 @@ impl<B: Borrow<Breaker>> Permit<B> {
         &self.breaker.borrow().0
     }
 
+    /// The breaker that gave it.
+    pub const fn breaker(&self) -> &B {
+        &self.breaker
+    }
+
     /// Says how the call went. Returns the transition that followed, if one did; the breaker's history has it too.
     ///
     /// An outcome of an earlier generation, or while an operator forces the state, is counted as late and changes

@@ -34,7 +34,7 @@ struct RuleCounts {
     place: Option<usize>,
     /// From this many hits on the rule can trip; below it no share can reach the threshold.
     enough: u64,
-    /// From this many on its pressure can reach `degraded_at`.
+    /// From this many on it can trip or its pressure reach `degraded_at`.
     pressing: u64,
 }
 
@@ -148,7 +148,10 @@ impl Counts {
                     (least * degraded_at.min(1.0)).ceil() as u64,
                 )
             }
-            TripRule::Consecutive { .. } | TripRule::Window { .. } => (u64::MAX, u64::MAX),
+            TripRule::Consecutive { failures } | TripRule::Window { failures, .. } => {
+                let least = f64::from(failures) * NEARLY * degraded_at.min(1.0);
+                (u64::MAX, least.ceil() as u64)
+            }
         };
         let place = counts_calls(rule)
             .then(|| window.and_then(|window_ms| self.place(window_ms)))
@@ -178,28 +181,28 @@ impl Counts {
             .for_each(Ring::clear);
     }
 
-    /// A counted failure.
-    pub(crate) fn failure(&mut self, kind: Kind, now: Tick) {
-        self.run = self.run.saturating_add(1);
+    /// So many counted failures.
+    pub(crate) fn failure(&mut self, kind: Kind, times: u32, now: Tick) {
+        self.run = self.run.saturating_add(times);
         if let Some(count) = self.kinds.get_mut(kind.index()) {
-            *count = count.saturating_add(1);
+            *count = count.saturating_add(times);
         }
-        self.call(now);
+        self.calls(times, now);
         for rule in &mut self.rules {
             if !matches!(rule.rule, TripRule::Slow { .. })
                 && let Some(hits) = &mut rule.hits
             {
-                hits.add(now);
+                hits.add(times, now);
             }
         }
     }
 
-    /// A call that the shards have not counted.
-    pub(crate) fn call(&mut self, now: Tick) {
+    /// So many calls that the shards have not counted.
+    pub(crate) fn calls(&mut self, times: u32, now: Tick) {
         self.calls
             .iter_mut()
             .flatten()
-            .for_each(|ring| ring.add(now));
+            .for_each(|ring| ring.add(times, now));
     }
 
     /// A success that took this long: a hit for each `slow` rule whose limit it passed.
@@ -209,9 +212,25 @@ impl Counts {
                 && took_ms > millis(slower_than)
                 && let Some(hits) = &mut rule.hits
             {
-                hits.add(now);
+                hits.add(1, now);
             }
         }
+    }
+
+    /// How many more failures it takes before some rule can trip, or its pressure reach `degraded_at`; 0 where one can.
+    /// Successes and time alone do not bring it nearer.
+    pub(crate) fn slack(&self, now: Tick) -> u64 {
+        let slack = self.rules.iter().map(|rule| {
+            let hits = match rule.rule {
+                TripRule::Consecutive { .. } => u64::from(self.run),
+                _ => rule.total(now),
+            };
+            match (rule.pressing.saturating_sub(hits), rule.rule) {
+                (1.., TripRule::Slow { .. }) => u64::MAX,
+                (slack, _) => slack,
+            }
+        });
+        slack.min().unwrap_or(u64::MAX)
     }
 
     /// Whether some rule has hits enough to trip once calls are known.
@@ -302,7 +321,7 @@ impl Counts {
             } => {
                 let calls = counts
                     .place
-                    .map_or(0, |place| self.calls(place, shards, generation, now));
+                    .map_or(0, |place| self.calls_in(place, shards, generation, now));
                 let share = if calls == 0 {
                     0.0
                 } else {
@@ -320,7 +339,7 @@ impl Counts {
         }
     }
 
-    fn calls(&self, place: usize, shards: &Shards, generation: Generation, now: Tick) -> u64 {
+    fn calls_in(&self, place: usize, shards: &Shards, generation: Generation, now: Tick) -> u64 {
         let locked = self
             .calls
             .get(place)

@@ -2,7 +2,7 @@
 //!
 //! The state word holds what a caller must know to be let through or refused without the lock: the state's tag, the
 //! generation, and one deadline. The run word holds what a success must know to be counted without the lock: the
-//! generation, the run of failures, and whether a success may decide something. Both are written under the lock only.
+//! generation, the run of failures, whether a success may decide something, and how many failures may wait. Both are written under the lock only.
 //!
 //! Hot path. No lock, no allocation, no clock read, no log.
 
@@ -176,7 +176,7 @@ pub(crate) enum Watch {
     Every,
 }
 
-/// The run word: generation (24 bits), watch (2), run of failures (32).
+/// The run word: generation (24 bits), allowance (6, its logarithm), watch (2), run of failures (32).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RunWord(u64);
 
@@ -190,6 +190,12 @@ impl RunWord {
         Self(u64::from(generation.0) << 40 | watch << 32 | u64::from(run))
     }
 
+    /// As it is, but so many failures may wait in each backlog, rounded down to a power of two below 2^32.
+    pub(crate) fn with_allowance(self, failures: u64) -> Self {
+        let bits = failures.checked_ilog2().map_or(0, |log| log.min(31) + 1);
+        Self(self.0 | u64::from(bits) << 34)
+    }
+
     pub(crate) const fn from_bits(bits: u64) -> Self {
         Self(bits)
     }
@@ -200,6 +206,10 @@ impl RunWord {
 
     pub(crate) const fn generation(self) -> Generation {
         Generation((self.0 >> 40) as u32)
+    }
+
+    pub(crate) const fn allowance(self) -> u64 {
+        1 << (self.0 >> 34 & 0x3f) >> 1
     }
 
     pub(crate) const fn run(self) -> u32 {
@@ -244,11 +254,14 @@ mod tests {
             }
         }
         for watch in [Watch::Nothing, Watch::NewBucket, Watch::Every] {
-            let run = RunWord::from_bits(RunWord::new(generation, u32::MAX, watch).to_bits());
-            assert_eq!(
-                (run.generation(), run.run(), run.watch()),
-                (generation, u32::MAX, watch)
-            );
+            for (allowance, kept) in [(0, 0), (1, 1), (7, 4), (u64::MAX, 1 << 31)] {
+                let run = RunWord::new(generation, u32::MAX, watch).with_allowance(allowance);
+                let run = RunWord::from_bits(run.to_bits());
+                assert_eq!(
+                    (run.generation(), run.run(), run.watch(), run.allowance()),
+                    (generation, u32::MAX, watch, kept)
+                );
+            }
         }
     }
 

@@ -5,13 +5,18 @@
 //!
 //! **Hits** (failures, slow successes) are rare and recorded under the lock: [`Ring`], with a running total.
 //!
+//! Under rules that are far from firing, failures after the first of a run wait in the [`backlog`] of their thread's
+//! shard and reach their rings in the order of time, before anything that depends on them.
+//!
 //! **Calls** are mostly quick successes and recorded without it: each thread adds to a shard of its own, where
 //! nobody else writes; whoever evaluates sums the shards. A shard's ring carries the generation, and the epoch of its
 //! window, for which it counts; entries of any other are dead. Within a bucket calls only grow, so a sum is a lower
 //! bound.
 
+mod backlog;
 mod shards;
 
+pub(crate) use backlog::Deferred;
 pub(crate) use shards::{Added, MAX_SERIES, REASONS, Shards};
 
 use crate::tick::Tick;
@@ -64,14 +69,14 @@ impl Ring {
         self.window_ms
     }
 
-    pub(crate) fn add(&mut self, now: Tick) {
+    pub(crate) fn add(&mut self, times: u32, now: Tick) {
         self.advance(self.bucket(now));
         let head = self.head;
         let cell = self.cell(head);
-        if let Some(more) = cell.checked_add(1) {
-            *cell = more;
-            self.total += 1;
-        }
+        let before = *cell;
+        *cell = before.saturating_add(times);
+        let more = *cell - before;
+        self.total += u64::from(more);
     }
 
     /// Entries that are live at `now`.
@@ -149,7 +154,7 @@ mod tests {
     #[test]
     fn an_entry_leaves_when_a_bucket_begins_at_most_a_sixtieth_late() {
         let mut ring = Ring::with_millis(60_000);
-        ring.add(at(500));
+        ring.add(1, at(500));
         assert_eq!(
             ring.total(at(60_500)),
             1,
@@ -162,8 +167,8 @@ mod tests {
     #[test]
     fn a_long_gap_empties_the_ring() {
         let mut ring = Ring::with_millis(60_000);
-        ring.add(at(0));
-        ring.add(at(10_000_000));
+        ring.add(1, at(0));
+        ring.add(1, at(10_000_000));
         assert_eq!(ring.total(at(10_000_000)), 1);
     }
 
@@ -190,7 +195,7 @@ mod tests {
             now += step * step % 97 * if step % 500 == 0 { 100 } else { 1 };
             if step % 3 == 0 {
                 shards.add(Generation::FIRST, at(now));
-                ring.add(at(now));
+                ring.add(1, at(now));
             }
             assert_eq!(
                 shards.sum(0, Generation::FIRST, at(now)),

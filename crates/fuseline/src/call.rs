@@ -1,10 +1,13 @@
 //! Calls under a breaker: async, blocking and streaming, with the default classifier or an own one.
 
 use std::future::Future;
+use std::time::Duration;
 
+use bytes::Bytes;
 use futures_core::Stream;
 
 use crate::breaker::Breaker;
+use crate::bytes::{GuardedBytes, StreamTerms};
 use crate::classifier::{AnyError, Classify};
 use crate::error::Error;
 use crate::stream::Guarded;
@@ -105,6 +108,50 @@ impl Breaker {
         call_stream_as(self, AnyError, call).await
     }
 
+    /// Makes one call that opens a streamed answer, and watches its bytes: an `Err` instead of a stream is a failure, and
+    /// how the stream ends is judged by what its events say. For `terms` and `sleep` see [`Permit::guard_bytes`](crate::Permit::guard_bytes), for the
+    /// endings [`GuardedBytes`].
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    ///
+    /// ```
+    /// # use std::{convert::Infallible, pin::Pin, task::{Context, Poll}};
+    /// # struct Body(Option<&'static str>);
+    /// # impl futures_core::Stream for Body {
+    /// #     type Item = Result<bytes::Bytes, Infallible>;
+    /// #     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    /// #         Poll::Ready(self.0.take().map(|chunk| Ok(chunk.into())))
+    /// #     }
+    /// # }
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use fuseline::{Breaker, Policy, classify::Dialect};
+    ///
+    /// async fn ask(prompt: &str) -> Result<Body, Infallible> {
+    ///     let answer = format!("an answer to {prompt}"); // your client's call
+    /// #   drop(answer);
+    /// #   Ok(Body(Some("{\"message\":{\"content\":\"Because.\"},\"done\":true}\n")))
+    /// }
+    ///
+    /// let breaker = Breaker::new("ollama", Policy::default());
+    /// let stream = breaker.call_bytes(ask("Why?"), Dialect::Ollama, tokio::time::sleep).await?;
+    /// let answer = stream.collect().await?;
+    /// assert_eq!(answer.text, "Because.");
+    /// # Ok(()) }
+    /// ```
+    pub async fn call_bytes<S, E, F>(
+        &self,
+        call: impl Future<Output = Result<S, E>>,
+        terms: impl Into<StreamTerms>,
+        sleep: impl FnMut(Duration) -> F + Send + 'static,
+    ) -> Result<GuardedBytes<S>, Error<E>>
+    where
+        S: Stream<Item = Result<Bytes, E>>,
+        F: Future + Send + 'static,
+    {
+        call_bytes_as(self, &AnyError, call, terms, sleep).await
+    }
+
     /// This breaker with an own classifier: a closure, or a type that is [`Classify`].
     ///
     /// ```
@@ -169,6 +216,42 @@ impl<C> Classified<C> {
         C: Classify<T, E> + Clone,
     {
         call_stream_as(&self.breaker, self.classify.clone(), call).await
+    }
+
+    /// As [`Breaker::call_bytes`]. The classifier judges an `Err` instead of a stream, and no more.
+    ///
+    /// # Errors
+    /// As [`call`](Self::call).
+    pub async fn call_bytes<S, E, F>(
+        &self,
+        call: impl Future<Output = Result<S, E>>,
+        terms: impl Into<StreamTerms>,
+        sleep: impl FnMut(Duration) -> F + Send + 'static,
+    ) -> Result<GuardedBytes<S>, Error<E>>
+    where
+        S: Stream<Item = Result<Bytes, E>>,
+        F: Future + Send + 'static,
+        C: Classify<Bytes, E>,
+    {
+        call_bytes_as(&self.breaker, &self.classify, call, terms, sleep).await
+    }
+}
+
+async fn call_bytes_as<S, E, F>(
+    breaker: &Breaker,
+    classify: &impl Classify<Bytes, E>,
+    call: impl Future<Output = Result<S, E>>,
+    terms: impl Into<StreamTerms>,
+    sleep: impl FnMut(Duration) -> F + Send + 'static,
+) -> Result<GuardedBytes<S>, Error<E>>
+where
+    S: Stream<Item = Result<Bytes, E>>,
+    F: Future + Send + 'static,
+{
+    let permit = breaker.enter()?.into_owned();
+    match call.await {
+        Ok(stream) => Ok(permit.guard_bytes(stream, terms, sleep)),
+        Err(error) => Err(Error::Inner(permit.judge_error(error, classify))),
     }
 }
 

@@ -2,10 +2,10 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use fuseline_core::{Failure, Kind, Outcome};
-use fuseline_llm::{Head, Limits, Shape, classify_head};
+use fuseline_llm::{Head, Shape, classify_head};
 use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body::{Body, Frame, SizeHint};
@@ -13,6 +13,7 @@ use pin_project_lite::pin_project;
 
 use crate::classifier::Classify;
 use crate::permit::Permit;
+use crate::verdict::{outcome, wall};
 
 const SWITCHING_PROTOCOLS: u16 = 101;
 const EVENT_STREAM: &str = "text/event-stream";
@@ -48,21 +49,13 @@ impl<E> Classify<http::response::Parts, E> for ByStatus {
 
 /// The outcome of a head: a success is one only once the body has ended.
 pub(crate) fn of_head(status: u16, headers: &HeaderMap, took: Duration) -> Outcome {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "hints may be dates, and this is the edge"
-    )]
-    let wall = SystemTime::now();
     if status == SWITCHING_PROTOCOLS {
         return Outcome::success(took);
     }
-    let Some(verdict) = classify_head(&Head::new(status, headers), wall) else {
+    let Some(verdict) = classify_head(&Head::new(status, headers), wall()) else {
         return Outcome::success(took);
     };
-    // Nobody waits here, so that a short hint is no reason to pass a failure over, and a long one opens at once.
-    let max_wait = Limits::default().max_wait;
-    let patience = verdict.retry_after.filter(|hint| *hint > max_wait);
-    verdict.outcome(took, patience.map(|_| max_wait))
+    outcome(&verdict, took)
 }
 
 /// Settles the permit of an answer by its head, or keeps it for the body's end.

@@ -30,6 +30,7 @@
 //! | an async call | [`Breaker::call`] | |
 //! | a blocking call | [`Breaker::call_blocking`] | |
 //! | a stream of tokens | [`Breaker::call_stream`], or [`Permit::guard`] | |
+//! | a streamed answer as bytes | [`Breaker::call_bytes`], or [`Permit::guard_bytes`]; [`collect`] | |
 //! | anything else | [`Breaker::try_acquire`], which gives a [`Permit`] | |
 //! | errors of your own, or answers that are failures | [`Breaker::with_classifier`] | |
 //! | several providers | [`Chain`](struct.Chain.html) | `chain` (on) |
@@ -38,7 +39,7 @@
 //! | a reqwest client | [`reqwest::Client`](reqwest/struct.Client.html) | `reqwest` |
 //!
 //! Calls and permits work under any async runtime, or none. A chain waits on tokio's timer, and only where you give it a
-//! `max_wait`.
+//! `max_wait`; a streamed answer on the timer that you give it.
 //!
 //! # What counts
 //!
@@ -46,10 +47,11 @@
 //! |---|---|---|---|
 //! | `call`, `call_blocking` | `Ok` | `Err` | cancelled, panicked |
 //! | streams | their end | an `Err`, in a stream or instead of one | dropped before their end |
-//! | `tower`, `reqwest` | 2xx, once its body has come to its end | 429, 408, 5xx; no answer; a body that breaks off | 400, 401, 403, 404; a body that is left |
+//! | streamed answers as bytes, and through `reqwest` | the end marker of their dialect | an error event, a cut, silence: [`GuardedBytes`] | dropped before their end |
+//! | `tower`, other answers through `reqwest` | 2xx, once its body has come to its end | 429, 408, 5xx; no answer; a body that breaks off | 400, 401, 403, 404; a body that is left |
 //!
-//! An end is the end of the body or of the stream, not a marker in it such as `[DONE]`: read on to it, or say
-//! [`Guarded::success`].
+//! Where nothing is known of a dialect, an end is the end of the body or of the stream, not a marker in it such as
+//! `[DONE]`: read on to it, or say [`Guarded::success`].
 //!
 //! A [`Classify`] of yours, a closure will do, judges otherwise: it sees results as well as errors. A [`Kind`] says what
 //! failed; whether that counts, and how much, is the policy's to say.
@@ -88,6 +90,7 @@
 //! Time is monotonic, in steps of up to 4 ms; tests bring a [`Clock::manual`] and move it.
 
 mod breaker;
+mod bytes;
 mod call;
 #[cfg(feature = "chain")]
 mod chain;
@@ -103,8 +106,10 @@ pub mod reqwest;
 mod stream;
 #[cfg(feature = "tower")]
 pub mod tower;
+mod verdict;
 
 pub use breaker::Breaker;
+pub use bytes::{GuardedBytes, StreamError, StreamTerms, collect};
 pub use call::Classified;
 #[cfg(feature = "chain")]
 pub use chain::Chain;
@@ -118,6 +123,7 @@ pub use fuseline_core::{
 };
 /// What counts as what: the rules that turn an HTTP answer into a verdict, free of I/O.
 pub use fuseline_llm as classify;
+pub use fuseline_llm::{Completion, Incomplete, IncompleteReason, ToolCall};
 pub use name::IntoName;
 pub use permit::Permit;
 pub use registry::{Event, Events, Registry};

@@ -5,8 +5,10 @@ use std::fmt;
 use std::time::Duration;
 
 use fuseline_core::{Kind, Outcome, Rejection, Transition};
+use futures_core::Stream;
 
 use crate::breaker::Breaker;
+use crate::bytes::{Alarm, GuardedBytes, StreamTerms};
 use crate::classifier::{AnyError, Classify};
 use crate::stream::Guarded;
 
@@ -107,6 +109,54 @@ impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
         Guarded::new(self, stream, classify)
     }
 
+    /// Guards a streamed answer as it comes from the provider: the same bytes come out, and the permit settles by what
+    /// they say. See [`GuardedBytes`].
+    ///
+    /// `terms` is what they are in: a [`Dialect`](crate::classify::Dialect), or [`StreamTerms`] in full. `sleep` is
+    /// your runtime's timer, which wakes the stream when a limit passes: `tokio::time::sleep`,
+    /// `async_io::Timer::after`. Where there is none, `|_| std::future::pending::<()>()` leaves the limits to be
+    /// looked at when the stream is polled.
+    ///
+    /// ```
+    /// use std::convert::Infallible;
+    /// use fuseline::{Breaker, Policy, classify::Dialect};
+    /// # use std::{pin::Pin, task::{Context, Poll}};
+    /// # struct Body(std::array::IntoIter<&'static str, 2>);
+    /// # impl futures_core::Stream for Body {
+    /// #     type Item = Result<bytes::Bytes, Infallible>;
+    /// #     fn poll_next(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+    /// #         Poll::Ready(self.0.next().map(|chunk| Ok(chunk.into())))
+    /// #     }
+    /// # }
+    /// # fn answer() -> Body {
+    /// #     Body([
+    /// #         "data: {\"choices\":[{\"delta\":{\"content\":\"Because.\"}}]}\n\n",
+    /// #         "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n",
+    /// #     ].into_iter())
+    /// # }
+    ///
+    /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// let permit = breaker.try_acquire_owned()?;
+    /// let body = answer(); // your client's: any `Stream<Item = Result<Bytes, E>>`
+    /// let stream = permit.guard_bytes(body, Dialect::OpenAiChat, tokio::time::sleep);
+    /// assert_eq!(stream.collect().await?.text, "Because.");
+    /// # Ok(()) }
+    /// ```
+    pub fn guard_bytes<S, F>(
+        self,
+        stream: S,
+        terms: impl Into<StreamTerms>,
+        sleep: impl FnMut(Duration) -> F + Send + 'static,
+    ) -> GuardedBytes<S, B>
+    where
+        S: Stream,
+        F: Future + Send + 'static,
+        B: Clone,
+    {
+        GuardedBytes::new(self, stream, terms.into(), Alarm::new(sleep))
+    }
+
     /// Time since the permit was given, in steps of up to 4 ms.
     pub fn elapsed(&self) -> Duration {
         self.0.elapsed(self.0.now())
@@ -120,6 +170,16 @@ impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
     /// In shadow mode, the refusal that an enforcing breaker would have given.
     pub fn would_reject(&self) -> Option<Rejection> {
         self.0.would_reject()
+    }
+
+    /// The breaker that gave it.
+    pub(crate) const fn breaker(&self) -> &B {
+        self.0.breaker()
+    }
+
+    /// See [`probe_proof`](fuseline_core::PolicySpec::probe_proof); none for other calls.
+    pub(crate) fn probe_proof(&self) -> Option<Duration> {
+        self.0.probe_proof()
     }
 
     /// Whether a probe that began to deliver `first` after it was admitted has delivered for long enough.

@@ -3,14 +3,17 @@
 use std::time::Duration;
 
 use fuseline_core::{Kind, Outcome};
-use fuseline_llm::Shape;
+use fuseline_llm::{Shape, StreamTimers};
 use reqwest::{Body, Request, RequestBuilder, Response, ResponseBuilderExt as _};
 
 use crate::breaker::Breaker;
+use crate::bytes::StreamTerms;
 use crate::classifier::Classify;
 use crate::error::Error;
 pub use crate::head::ByStatus;
 use crate::head::{broken, of_head, settle_head};
+
+mod stream;
 
 impl Classify<Response, reqwest::Error> for ByStatus {
     fn classify(&self, result: &Result<Response, reqwest::Error>, took: Duration) -> Outcome {
@@ -27,10 +30,16 @@ impl Classify<Response, reqwest::Error> for ByStatus {
 /// A `reqwest::Client` behind a breaker. You bring the client, with its TLS, proxies, pools and timeouts; the breaker
 /// refuses requests while it is open and judges answers by [`ByStatus`] or an own classifier.
 ///
-/// What comes back is a real [`reqwest::Response`]: read it as you always do, but to its end, beyond a marker such as
-/// `[DONE]`. The end of its body settles the call; dropping it before says nothing about the provider, good or bad. `reqwest` timeouts count as failures of kind `timeout`. A probe that is
-/// silent for longer than `probe_timeout` (60 s unless set) and the request's own timeout is taken for lost; the timeout
-/// of the whole client is not known here.
+/// What comes back is a real [`reqwest::Response`]: read it as you always do. The end of its body settles the call;
+/// dropping it before says nothing about the provider, good or bad. `reqwest` timeouts count as failures of kind
+/// `timeout`. A probe that is silent for longer than `probe_timeout` (60 s unless set) and the request's own timeout is
+/// taken for lost; the timeout of the whole client is not known here.
+///
+/// **A streamed answer of a model is watched** as a [`GuardedBytes`](crate::GuardedBytes) is, where the path of a `POST`
+/// tells its dialect ([`Dialect::of_path`](fuseline_llm::Dialect::of_path)): it settles by what its events say, and
+/// reading it ends in an error unless it is complete. Behind that [`reqwest::Error`] stands a
+/// [`StreamError`](crate::StreamError). The limits are those of [`stream_timers`](Client::stream_timers). Any other stream is
+/// read on to its end, beyond a marker such as `[DONE]`; its bytes are signs of life, whatever they say.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")] async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -52,6 +61,7 @@ pub struct Client<C = ByStatus> {
     breaker: Breaker,
     inner: reqwest::Client,
     classify: C,
+    timers: Option<StreamTimers>,
 }
 
 impl Client {
@@ -82,7 +92,26 @@ impl<C: Classify<Response, reqwest::Error>> Client<C> {
             breaker,
             inner: client,
             classify,
+            timers: None,
         }
+    }
+
+    /// Limits of streamed answers. Unless set they are the default ones, with a longer `first_token` for models that are
+    /// known to think before they speak ([`reasoning_first_token`](fuseline_llm::reasoning_first_token)).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use fuseline::{Breaker, Policy, classify::StreamTimers};
+    ///
+    /// let breaker = Breaker::new("openai", Policy::default());
+    /// let client = fuseline::reqwest::Client::new(breaker, reqwest::Client::new())
+    ///     .stream_timers(StreamTimers { stall: Duration::from_secs(10), ..StreamTimers::default() });
+    /// # let _ = client;
+    /// ```
+    #[must_use]
+    pub fn stream_timers(mut self, timers: StreamTimers) -> Self {
+        self.timers = Some(timers);
+        self
     }
 
     /// The breaker.
@@ -109,7 +138,10 @@ impl<C: Classify<Response, reqwest::Error>> Client<C> {
     /// # Errors
     /// As [`send`](Self::send).
     pub async fn execute(&self, request: Request) -> Result<Response, Error<reqwest::Error>> {
-        let limit = request.timeout().copied().unwrap_or_default();
+        let terms = stream::terms(&request, self.timers.as_ref());
+        let first_token = terms.as_ref().map(StreamTerms::first_token);
+        let limit = request.timeout().copied().max(first_token);
+        let limit = limit.unwrap_or_default();
         let leave = self.breaker.try_acquire_within(limit);
         let permit = leave
             .map_err(|rejection| self.breaker.refused(rejection))?
@@ -124,8 +156,13 @@ impl<C: Classify<Response, reqwest::Error>> Client<C> {
                 if let Ok(with_url) = with_url {
                     parts.extensions.extend(with_url.into_parts().0.extensions);
                 }
-                let body = settle_head(permit, &outcome, &parts.headers, body, fault);
-                let response = http::Response::from_parts(parts, Body::wrap(body));
+                let is_good = matches!(outcome, Outcome::Success { .. });
+                let terms = terms.filter(|_| is_good);
+                let body = match terms.and_then(|terms| stream::announced(terms, &parts.headers)) {
+                    Some(terms) => stream::guarded(permit, body, terms),
+                    None => Body::wrap(settle_head(permit, &outcome, &parts.headers, body, fault)),
+                };
+                let response = http::Response::from_parts(parts, body);
                 Ok(Response::from(response))
             }
             Err(error) => {

@@ -8,6 +8,7 @@
 //! | request | path and body | [`RequestFacts`] |
 //! | route | [`Route`], [`Limits`] | [`Plan`], then one [`Step`] at a time |
 //! | watch a stream | [`StreamGuard`], bytes | what may go on to the caller, and the [`StreamEnding`] |
+//! | collect it | [`Collector`], bytes | the whole [`Completion`], or [`Incomplete`] |
 //! | permit, classify, record | [`Answer`] or [`Fault`] | [`Attempt`], which gives one [`Verdict`] by its [`Classifier`] |
 //! | next | [`Verdict`], [`Standing`] | [`Plan::after`] |
 //!
@@ -85,8 +86,9 @@ pub use mask::mask;
 pub use request::{Operation, Protocol, RequestFacts, Shape};
 pub use route::{Admission, Fallback, Limits, Plan, Reason, Route, Standing, Step};
 pub use stream::{
-    Dialect, ErrorEvent, Finish, Framing, Piece, Scanned, Scanner, Seen, StreamEnding, StreamEvent,
-    StreamGuard, StreamReader, StreamTimers, Timer, Usage, reasoning_first_token,
+    Collector, Completion, Dialect, ErrorEvent, Finish, Framing, Incomplete, IncompleteReason,
+    Piece, Scanned, Scanner, Seen, StreamEnding, StreamEvent, StreamGuard, StreamReader,
+    StreamTimers, Timer, ToolCall, Usage, reasoning_first_token,
 };
 pub use target::{Owner, Target, credential_id};
 pub use verdict::Verdict;

@@ -148,7 +148,7 @@ impl RequestFacts {
             operation,
             model,
             shape,
-            dialect: dialect(protocol, after_version(path)),
+            dialect: dialect(protocol, path),
         }
     }
 
@@ -264,16 +264,12 @@ fn after_version(path: &str) -> &str {
 }
 
 /// The language of the events under a path. Some are not routed, and known all the same.
-fn dialect(protocol: Protocol, operation: &str) -> Option<Dialect> {
-    match operation {
-        "messages" if protocol == Protocol::Anthropic => Some(Dialect::Anthropic),
-        _ if protocol != Protocol::OpenAi => None,
-        "responses" => Some(Dialect::OpenAiResponses),
-        "chat" => Some(Dialect::Cohere),
-        "api/chat" | "api/generate" => Some(Dialect::Ollama),
-        _ if operation.ends_with("completions") => Some(Dialect::OpenAiChat),
-        _ if operation.ends_with("/converse-stream") => Some(Dialect::Bedrock),
-        _ => None,
+fn dialect(protocol: Protocol, path: &str) -> Option<Dialect> {
+    match protocol {
+        Protocol::Anthropic => (after_version(path) == "messages").then_some(Dialect::Anthropic),
+        // OpenAI's threads have messages, too.
+        _ => Dialect::of_path(path.trim_end_matches('/'))
+            .filter(|dialect| *dialect != Dialect::Anthropic),
     }
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Hot path. No allocation for an event that lies in one chunk, no lock, no log, no clock.
 
+mod collect;
 mod dialect;
 mod event_stream;
 mod framing;
@@ -18,7 +19,8 @@ mod sse;
 use std::borrow::Cow;
 use std::fmt;
 
-use self::dialect::ToolCall;
+pub use self::collect::{Collector, Completion, Incomplete, IncompleteReason, ToolCall};
+use self::dialect::CallStage;
 pub use self::dialect::{Dialect, Finish, Usage};
 pub use self::framing::Framing;
 use self::framing::{Found, Machine};

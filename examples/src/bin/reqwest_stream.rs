@@ -26,8 +26,8 @@ async fn main() -> Result<(), Failed> {
     Ok(())
 }
 
-/// Prints what comes, as it comes. Reading to the end, beyond `[DONE]`, settles the call; leaving earlier says nothing
-/// about the provider.
+/// Prints what comes, as it comes. The stream is watched: its end marker settles the call, anything else ends it with an
+/// error; leaving earlier says nothing about the provider.
 async fn tell(openai: &fuseline::reqwest::Client, prompt: &str) -> Result<usize, Failed> {
     let base_url = std::env::args().nth(1);
     let base_url = base_url.unwrap_or_else(|| "http://127.0.0.1:8090/v1".to_owned());

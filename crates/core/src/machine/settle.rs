@@ -45,7 +45,7 @@ impl Machine {
             };
         }
         if !counted {
-            self.counts.call(now);
+            self.counts.calls(1, now);
             self.counts.slow(millis(took), now);
         }
         let take = match self.policy.checked().on_success {
@@ -59,25 +59,56 @@ impl Machine {
         self.judge(hot, None, now);
     }
 
-    /// A failure of a permit of `generation`.
+    /// A failure of a permit of `generation`. While it changes nothing of what is published, other threads go on deferring.
     pub(crate) fn failure(&mut self, hot: &Hot, ticket: Ticket, failure: &Failure, now: Tick) {
+        let allowance = hot.run().allowance();
+        let deferrable = ticket.is_plain()
+            && ticket.generation() == self.generation
+            && hot.is_deferrable(failure);
+        if allowance != 0 && deferrable {
+            self.drain(hot);
+            let now = self.pass_time(hot, now);
+            self.absorb(failure, 1, now);
+            if hot.shards.allowance(self.counts.slack(now)) >= allowance {
+                return;
+            }
+            self.take_up(hot);
+            return self.judge(hot, Some(failure), self.latest);
+        }
+        self.take_up(hot);
+        if self.count(hot, ticket, failure, now) {
+            self.judge(hot, Some(failure), self.latest);
+        }
+    }
+
+    /// Counts a failure; true if the trip rules are to be judged for it.
+    pub(super) fn count(
+        &mut self,
+        hot: &Hot,
+        ticket: Ticket,
+        failure: &Failure,
+        now: Tick,
+    ) -> bool {
         let rule = self.policy.kind(failure.kind);
         if !rule.count {
-            return self.cancel(hot, ticket, now);
+            self.cancel(hot, ticket, now);
+            return false;
         }
         let now = self.pass_time(hot, now);
         if !self.is_current(ticket.generation()) {
-            return hot.late();
+            hot.late();
+            return false;
         }
-        self.note(failure, now);
         let trip = |cause| Trip {
             hint: failure.retry_after,
             ..Trip::new(cause, Some(failure.kind))
         };
         if ticket.is_probe() {
-            return self.probe_failed(hot, trip(Cause::Probe), now);
+            self.note(failure, now);
+            self.probe_failed(hot, trip(Cause::Probe), now);
+            return false;
         }
-        self.counts.failure(failure.kind, now);
+        self.absorb(failure, 1, now);
         let of_kind = self
             .counts
             .kinds
@@ -103,8 +134,17 @@ impl Machine {
                 now,
             );
         } else {
-            self.judge(hot, Some(failure), now);
+            return true;
         }
+        false
+    }
+
+    /// So many failures of a closed state.
+    pub(super) fn absorb(&mut self, failure: &Failure, times: u32, now: Tick) {
+        for _ in 0..(times as usize).min(FAILURES) {
+            self.note(failure, now);
+        }
+        self.counts.failure(failure.kind, times, now);
     }
 
     /// Gives a permit back unused: a probe's slot is free again, nothing else moves.
@@ -128,8 +168,12 @@ impl Machine {
         }
     }
 
-    /// Evaluates the rules after an outcome in `closed`; opens, or publishes what the next success must know.
-    fn judge(&mut self, hot: &Hot, failure: Option<&Failure>, now: Tick) {
+    /// Evaluates the rules after an outcome in `closed`; opens, or publishes what the next outcome must know.
+    pub(super) fn judge(&mut self, hot: &Hot, failure: Option<&Failure>, now: Tick) {
+        let slack = self.counts.slack(now);
+        if slack > 0 && !self.degraded {
+            return self.publish_slack(hot, slack);
+        }
         if self.counts.in_reach(now) {
             // From here on a success either is in the sums below or sees this word and comes through the lock.
             self.publish_run(hot, Watch::Every);

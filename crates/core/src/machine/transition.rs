@@ -140,10 +140,21 @@ impl Machine {
     }
 
     pub(super) fn publish_run(&self, hot: &Hot, watch: Watch) {
-        hot.run.store(
-            RunWord::new(self.generation, self.counts.run, watch).to_bits(),
-            Ordering::Release,
-        );
+        let run = RunWord::new(self.generation, self.counts.run, watch);
+        hot.run.store(run.to_bits(), Ordering::Release);
+    }
+
+    /// Publishes that a success decides nothing, nor do fewer failures than `slack`. Those after the first of a run may
+    /// wait: no success passes them by, for while there is a run each goes through the lock.
+    pub(super) fn publish_slack(&self, hot: &Hot, slack: u64) {
+        let allowance = if self.counts.run == 0 {
+            0
+        } else {
+            hot.shards.allowance(slack)
+        };
+        let run = RunWord::new(self.generation, self.counts.run, Watch::Nothing);
+        hot.run
+            .store(run.with_allowance(allowance).to_bits(), Ordering::Release);
     }
 
     pub(super) fn publish_word(&self, hot: &Hot) {

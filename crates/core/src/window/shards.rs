@@ -1,9 +1,10 @@
-//! `Shards`: calls counted without the lock, by each thread for itself.
+//! `Shards`: what is recorded without the lock, by each thread for itself: calls that are counted, failures that wait.
 //!
 //! Hot path. No lock, no allocation after the first use, no clock read, no log.
 
 use core::array;
 
+use super::backlog::{Backlog, Deferred};
 use super::{LIVE, begins, bucket};
 use crate::state::Generation;
 use crate::sync::{AtomicU64, MAX_SLOTS, OnceLock, Ordering, announce, fence, slot};
@@ -29,11 +30,13 @@ struct Series {
     epoch: AtomicU64,
 }
 
-/// The calls counted without the lock: one shard a thread slot.
+/// What is recorded without the lock: one shard a thread slot.
 pub(crate) struct Shards {
     /// The places in use, one bit each.
     places: AtomicU64,
     series: [Series; MAX_SERIES],
+    /// The shards whose backlog is open, one bit each. Written under the lock.
+    open: AtomicU64,
     shards: [OnceLock<Box<Shard>>; MAX_SLOTS],
 }
 
@@ -53,6 +56,7 @@ impl Shards {
         Self {
             places: AtomicU64::new(0),
             series: array::from_fn(|_| Series::default()),
+            open: AtomicU64::new(0),
             shards: array::from_fn(|_| OnceLock::new()),
         }
     }
@@ -104,6 +108,54 @@ impl Shards {
         let all = self.live().filter_map(|shard| shard.rejected.get(reason));
         all.fold(0, |sum, counter| {
             sum.wrapping_add(counter.load(Ordering::Relaxed))
+        })
+    }
+
+    /// Keeps a failure of this thread for the locked side; false where no more than `allowance` may wait, or there is
+    /// no shard.
+    #[inline]
+    pub(crate) fn defer(&self, deferred: &Deferred, allowance: u64) -> bool {
+        allowance != 0
+            && self
+                .own()
+                .is_some_and(|shard| shard.backlog.push(deferred, allowance))
+    }
+
+    /// How many failures each open backlog may keep, so that all of them are fewer than `slack`. Opens this thread's.
+    /// Under the lock.
+    pub(crate) fn allowance(&self, slack: u64) -> u64 {
+        let mut open = self.open.load(Ordering::Relaxed);
+        if let (Some(slot), Some(shard)) = (slot(), self.own())
+            && open & 1 << slot == 0
+        {
+            shard.backlog.open();
+            open |= 1 << slot;
+            self.open.store(open, Ordering::Relaxed);
+        }
+        let open = u64::from(open.count_ones());
+        slack.saturating_sub(1).checked_div(open).unwrap_or(0)
+    }
+
+    /// Failures that wait: a lower bound while others defer. Under the lock.
+    pub(crate) fn waiting(&self) -> u64 {
+        self.backlogs().map(Backlog::waiting).sum()
+    }
+
+    /// Takes the oldest of the failures that wait, and how many like it follow. Under the lock.
+    pub(crate) fn next_deferred(&self) -> Option<(Deferred, u32)> {
+        let oldest = self
+            .backlogs()
+            .filter_map(|backlog| Some((backlog.oldest()?, backlog)));
+        oldest.min_by_key(|(at, _)| *at)?.1.take()
+    }
+
+    /// The open backlogs.
+    fn backlogs(&self) -> impl Iterator<Item = &Backlog> {
+        let mut open = self.open.load(Ordering::Relaxed);
+        core::iter::from_fn(move || {
+            let slot = open.trailing_zeros() as usize;
+            open &= open.wrapping_sub(1);
+            Some(&self.shards.get(slot)?.get()?.backlog)
         })
     }
 
@@ -162,11 +214,12 @@ fn tag(generation: Generation, epoch: u64) -> u64 {
     u64::from(generation.get()) << 40 | (epoch & ((1 << 40) - 1))
 }
 
-/// One thread's counts. Only that thread writes.
+/// One thread's counts, and the failures that wait. Only that thread writes.
 #[derive(Debug, Default)]
 struct Shard {
     rings: [ShardRing; MAX_SERIES],
     rejected: [AtomicU64; REASONS],
+    backlog: Backlog,
 }
 
 /// One thread's calls within one window.

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod bodies;
+mod bytes;
 mod chain;
 mod crowd;
 mod endings;
@@ -13,3 +14,4 @@ mod runtimes;
 mod slow_bodies;
 mod streams;
 mod support;
+mod watched;

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+use fuseline::classify::Dialect;
 use fuseline::{Breaker, Chain, Kind, Policy, Registry, State};
 
 use crate::support::{breaker, due, items, next, patient};
@@ -103,4 +104,7 @@ fn what_is_spawned_can_be_spawned() {
     is_send(&async move { caller.call(async { Ok::<_, ()>(()) }).await });
     is_send(&async move { chain.call(async |target| Ok::<_, ()>(target)).await });
     is_send(&permit.guard(items([])));
+    let permit = breaker.try_acquire_owned().unwrap();
+    let sleep = tokio::time::sleep;
+    is_shared(&permit.guard_bytes(items([]), Dialect::Ollama, sleep));
 }

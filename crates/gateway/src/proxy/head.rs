@@ -44,10 +44,7 @@ pub(crate) fn framing(content_type: &str, dialect: Dialect, asked: Shape) -> Opt
         }
         (Some(Framing::JsonArray), _) => None,
         (Some(framing), _) => Some(framing),
-        (None, Dialect::Ollama) if is_vague(essence) && asked == Shape::Stream => {
-            Some(Framing::NdJson)
-        }
-        (None, _) if is_vague(essence) && asked == Shape::Stream => Some(Framing::Sse),
+        (None, _) if is_vague(essence) && asked == Shape::Stream => Some(dialect.usual_framing()),
         (None, _) => None,
     }
 }

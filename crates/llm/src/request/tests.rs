@@ -354,3 +354,34 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn the_language_of_a_stream_is_that_of_its_path() {
+    use Protocol::{Anthropic, Gemini, OpenAi};
+    for (protocol, path, dialect) in [
+        (OpenAi, "/v1/chat/completions/", Some(Dialect::OpenAiChat)),
+        (OpenAi, "/v1/completions", Some(Dialect::OpenAiChat)),
+        (
+            OpenAi,
+            "/openai/deployments/x/chat/completions",
+            Some(Dialect::OpenAiChat),
+        ),
+        (OpenAi, "/v1/responses", Some(Dialect::OpenAiResponses)),
+        (OpenAi, "/api/chat", Some(Dialect::Ollama)),
+        (OpenAi, "/v2/chat", Some(Dialect::Cohere)),
+        (OpenAi, "/model/x/converse-stream", Some(Dialect::Bedrock)),
+        (OpenAi, "/v1/threads/t/messages", None),
+        (OpenAi, "/v1/embeddings", None),
+        (Anthropic, "//v1//messages", Some(Dialect::Anthropic)),
+        (Anthropic, "/v1/chat/completions", None),
+        (
+            Gemini,
+            "/v1beta/models/m:streamGenerateContent",
+            Some(Dialect::Gemini),
+        ),
+        (Gemini, "/v1beta/models/m:countTokens", None),
+    ] {
+        let facts = RequestFacts::read(protocol, &Method::POST, path, b"{}");
+        assert_eq!(facts.dialect(), dialect, "{path}");
+    }
+}

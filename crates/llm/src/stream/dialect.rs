@@ -14,7 +14,7 @@ mod ollama;
 mod responses;
 
 pub use self::finish::Finish;
-use super::StreamEvent;
+use super::{Framing, StreamEvent};
 
 /// The language of a stream's events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -48,7 +48,7 @@ pub struct Usage {
 
 /// What becomes of a tool call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ToolCall {
+pub(super) enum CallStage {
     /// It begins, or goes on where its beginning has no event of its own.
     Open,
     /// It is whole.
@@ -64,7 +64,7 @@ pub(super) struct Look {
     pub(super) is_error: bool,
     /// An end marker that says nothing of how it went.
     pub(super) is_marker: bool,
-    pub(super) tool_call: Option<ToolCall>,
+    pub(super) tool_call: Option<CallStage>,
     pub(super) usage: Option<Usage>,
 }
 
@@ -82,7 +82,57 @@ impl Look {
     }
 }
 
+/// What the paths end in of calls that ask for an answer.
+#[rustfmt::skip]
+const PATHS: [(&str, Dialect); 10] = [
+    ("/chat/completions",      Dialect::OpenAiChat),
+    ("/completions",           Dialect::OpenAiChat),
+    ("/responses",             Dialect::OpenAiResponses),
+    ("/v1/messages",           Dialect::Anthropic),
+    (":streamGenerateContent", Dialect::Gemini),
+    ("/converse-stream",       Dialect::Bedrock),
+    ("/v1/chat",               Dialect::Cohere),
+    ("/v2/chat",               Dialect::Cohere),
+    ("/api/chat",              Dialect::Ollama),
+    ("/api/generate",          Dialect::Ollama),
+];
+
 impl Dialect {
+    /// The dialect in which a call to this path, without its query, is answered if it asks a model for an answer. None
+    /// where it asks for anything else, or nobody knows.
+    ///
+    /// ```
+    /// use fuseline_llm::Dialect;
+    ///
+    /// assert_eq!(Dialect::of_path("/openai/v1/chat/completions"), Some(Dialect::OpenAiChat));
+    /// assert_eq!(Dialect::of_path("/v1/models"), None);
+    /// ```
+    pub fn of_path(path: &str) -> Option<Self> {
+        let mut paths = PATHS.iter();
+        let (_, dialect) = paths.find(|(end, _)| path.ends_with(end))?;
+        Some(*dialect)
+    }
+
+    /// The framing in which its streams usually come. A `content-type` tells more: see [`Framing::of_content_type`].
+    ///
+    /// ```
+    /// use fuseline_llm::{Dialect, Framing};
+    ///
+    /// assert_eq!(Dialect::Anthropic.usual_framing(), Framing::Sse);
+    /// assert_eq!(Dialect::Bedrock.usual_framing(), Framing::EventStream);
+    /// ```
+    pub const fn usual_framing(self) -> Framing {
+        match self {
+            Self::Bedrock => Framing::EventStream,
+            Self::Ollama => Framing::NdJson,
+            Self::Anthropic
+            | Self::Cohere
+            | Self::Gemini
+            | Self::OpenAiChat
+            | Self::OpenAiResponses => Framing::Sse,
+        }
+    }
+
     /// None where the event's data is no JSON.
     pub(super) fn look(self, event: &StreamEvent<'_>) -> Option<Look> {
         match &*event.data {

@@ -34,7 +34,7 @@ use fuseline_core::Tick;
 
 pub use self::ending::StreamEnding;
 use self::error_event::error_event;
-use self::judge::{Judge, Judgement};
+pub(super) use self::judge::{Judge, Judgement};
 use self::queue::Queue;
 pub use self::reasoning::reasoning_first_token;
 use self::timers::Pace;
@@ -89,6 +89,8 @@ pub struct StreamGuard {
     last: Option<u8>,
     is_committed: bool,
     left_out: u64,
+    /// Whether a failure is told in the stream.
+    tells: bool,
     closed: Option<StreamEnding>,
     /// No error event could be told.
     is_cut: bool,
@@ -117,9 +119,21 @@ impl StreamGuard {
             last: None,
             is_committed: false,
             left_out: 0,
+            tells: true,
             closed: None,
             is_cut: false,
         }
+    }
+
+    /// For a driver whose caller asks for bytes himself, and is told of failures by other means: nothing is held back
+    /// but what is not whole, and no error event is added. Nobody has asked yet: until
+    /// [`resumed`](Self::resumed) the time is not the provider's.
+    #[must_use]
+    pub fn pulled(mut self, now: Tick) -> Self {
+        self.tells = false;
+        self.is_committed = true;
+        self.pace.unasked(now);
+        self
     }
 
     /// A chunk of the body has come. After a failure it is ignored.
@@ -181,10 +195,9 @@ impl StreamGuard {
 
     /// The caller has left.
     pub fn left(&mut self, now: Tick) {
-        let waited = now.since(self.pace.sent);
-        let in_vain =
-            self.pace.first_content.is_none() && waited >= self.timers.cancel_counts_after;
-        self.close(if in_vain {
+        let waited = self.pace.waited_in_vain(now);
+        let is_unserved = waited.is_some_and(|waited| waited >= self.timers.cancel_counts_after);
+        self.close(if is_unserved {
             StreamEnding::Unserved
         } else {
             StreamEnding::Cancelled
@@ -359,7 +372,8 @@ impl StreamGuard {
     /// Ends a stream that failed with the error event, unless the provider has told of the error itself.
     fn tell_failure(&mut self) {
         let failure = self.closed.filter(|ending| ending.is_failure());
-        let Some(ending) = failure.filter(|_| !self.judge.has_raised()) else {
+        let is_untold = self.tells && !self.judge.has_raised();
+        let Some(ending) = failure.filter(|_| is_untold) else {
             return;
         };
         match error_event(self.dialect, self.framing, ending, self.last) {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::dialect::{Dialect, Look};
-use super::{Finish, StreamEvent, ToolCall, Usage};
+use super::{CallStage, Finish, StreamEvent, Usage};
 
 /// What one event was seen to say.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl StreamReader {
             !self.has_failed && (look.finish.is_some() || look.is_marker && self.has_content);
         self.is_complete |= is_end;
         match look.tool_call {
-            Some(change) => self.is_tool_call_open = change == ToolCall::Open,
+            Some(change) => self.is_tool_call_open = change == CallStage::Open,
             None => self.is_tool_call_open &= look.finish.is_none(),
         }
         if let Some(usage) = look.usage {

@@ -2,7 +2,7 @@
 
 mod endings;
 mod error_events;
-mod identity;
+pub(crate) mod identity;
 mod reports;
 mod run;
 mod speech;

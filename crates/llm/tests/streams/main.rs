@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod chunks;
+mod collect;
 mod guard;
 mod made_up;
 mod recorded;

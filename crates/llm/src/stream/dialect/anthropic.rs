@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::json::{Raw, Text, any_filled, finish, is_error, text, usage};
-use super::{Look, ToolCall};
+use super::{CallStage, Look};
 
 #[derive(Deserialize)]
 pub(super) struct Event<'e> {
@@ -71,9 +71,9 @@ impl Event<'_> {
                 look.output = block.is_some_and(Block::is_output);
                 look.tool_call = block
                     .is_some_and(Block::is_tool_call)
-                    .then_some(ToolCall::Open);
+                    .then_some(CallStage::Open);
             }
-            "content_block_stop" => look.tool_call = Some(ToolCall::Closed),
+            "content_block_stop" => look.tool_call = Some(CallStage::Closed),
             "message_stop" => look.is_marker = true,
             _ => {}
         }

@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::json::{Raw, Text, any_filled, finish, is_filled, usage};
-use super::{Finish, Look, ToolCall};
+use super::{CallStage, Finish, Look};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -69,12 +69,12 @@ impl Event<'_> {
         match name {
             Some("contentBlockStart") => {
                 look.output = self.start.is_some_and(|start| is_filled(start.tool_use));
-                look.tool_call = look.output.then_some(ToolCall::Open);
+                look.tool_call = look.output.then_some(CallStage::Open);
             }
             Some("contentBlockDelta") => {
                 look.output = self.delta.is_some_and(|delta| delta.is_filled())
             }
-            Some("contentBlockStop") => look.tool_call = Some(ToolCall::Closed),
+            Some("contentBlockStop") => look.tool_call = Some(CallStage::Closed),
             Some("messageStop") => {
                 look.finish = finish(self.stop_reason.as_ref()).or(Some(Finish::Stop));
             }

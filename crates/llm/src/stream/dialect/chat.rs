@@ -5,7 +5,7 @@
 use serde::Deserialize;
 
 use super::json::{Each, Element, Raw, Text, any_filled, finish, is_error, look_of, text, usage};
-use super::{Look, ToolCall};
+use super::{CallStage, Look};
 
 #[derive(Deserialize)]
 pub(super) struct Chunk<'e> {
@@ -96,7 +96,7 @@ impl Element for Choice<'_> {
         Look {
             output: is_said || is_tool_call,
             finish: finish(self.finish_reason.as_ref()),
-            tool_call: is_tool_call.then_some(ToolCall::Open),
+            tool_call: is_tool_call.then_some(CallStage::Open),
             ..Look::default()
         }
     }

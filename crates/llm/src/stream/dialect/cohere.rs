@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::json::{Raw, Text, any_filled, finish, is_error, is_filled, text, usage};
-use super::{Finish, Look, ToolCall};
+use super::{CallStage, Finish, Look};
 
 #[derive(Deserialize)]
 pub(super) struct Event<'e> {
@@ -82,8 +82,8 @@ impl Event<'_> {
                 let reason = reason.or(self.finish_reason.as_ref());
                 look.finish = finish(reason).or(Some(Finish::Stop));
             }
-            "tool-call-start" => look.tool_call = Some(ToolCall::Open),
-            "tool-call-end" => look.tool_call = Some(ToolCall::Closed),
+            "tool-call-start" => look.tool_call = Some(CallStage::Open),
+            "tool-call-end" => look.tool_call = Some(CallStage::Closed),
             _ => {}
         }
         let message = delta.and_then(|delta| delta.message.as_ref());

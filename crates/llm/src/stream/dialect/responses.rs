@@ -3,7 +3,7 @@
 use serde::Deserialize;
 
 use super::json::{Raw, Text, any_filled, finish, is_error, is_filled, text, usage};
-use super::{Finish, Look, ToolCall};
+use super::{CallStage, Finish, Look};
 
 #[derive(Deserialize)]
 pub(super) struct Event<'e> {
@@ -75,11 +75,11 @@ impl Event<'_> {
                 look.finish = finish(reason).or(Some(Finish::Stop));
             }
             "response.output_item.added" if is_tool_call => {
-                look.tool_call = Some(ToolCall::Open);
+                look.tool_call = Some(CallStage::Open);
                 look.output = true;
             }
             "response.output_item.done" if is_tool_call => {
-                look.tool_call = Some(ToolCall::Closed);
+                look.tool_call = Some(CallStage::Closed);
                 look.output = true;
             }
             _ => {

@@ -14,7 +14,7 @@ const MAX_ERROR: usize = 64 << 10;
 
 /// What becomes of a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judgement {
+pub(in crate::stream) enum Judgement {
     Pass,
     /// It passes, and it is a content event of so many bytes.
     Content(usize),
@@ -23,6 +23,17 @@ pub(super) enum Judgement {
     Error,
     /// Neither it nor anything after it passes.
     Stop(StreamEnding),
+}
+
+impl Judgement {
+    /// How the stream ends with the piece, if it does.
+    pub(in crate::stream) const fn ending(self) -> Option<StreamEnding> {
+        match self {
+            Self::Pass | Self::Content(_) | Self::LeaveOut => None,
+            Self::Error => Some(StreamEnding::Error),
+            Self::Stop(ending) => Some(ending),
+        }
+    }
 }
 
 /// The error that a stream told of.
@@ -45,10 +56,10 @@ impl fmt::Debug for Told {
 
 /// Reads the events, and remembers what the classifier will ask.
 #[derive(Debug)]
-pub(super) struct Judge {
+pub(in crate::stream) struct Judge {
     dialect: Dialect,
     framing: Framing,
-    pub(super) reader: StreamReader,
+    pub(in crate::stream) reader: StreamReader,
     finish: Option<Finish>,
     error: Option<Told>,
     /// Whether SDKs raise that error.
@@ -58,7 +69,7 @@ pub(super) struct Judge {
 }
 
 impl Judge {
-    pub(super) fn new(dialect: Dialect, framing: Framing) -> Self {
+    pub(in crate::stream) fn new(dialect: Dialect, framing: Framing) -> Self {
         Self {
             dialect,
             framing,
@@ -70,7 +81,7 @@ impl Judge {
         }
     }
 
-    pub(super) fn piece(&mut self, piece: &Piece<'_>) -> Judgement {
+    pub(in crate::stream) fn piece(&mut self, piece: &Piece<'_>) -> Judgement {
         match piece {
             Piece::Event(event) => self.event(event),
             Piece::Filler => Judgement::Pass,
@@ -79,7 +90,7 @@ impl Judge {
         }
     }
 
-    pub(super) fn event(&mut self, event: &StreamEvent<'_>) -> Judgement {
+    pub(in crate::stream) fn event(&mut self, event: &StreamEvent<'_>) -> Judgement {
         let is_done = *event.data == *b"[DONE]";
         self.has_data |= !is_done && !event.data.is_empty();
         let is_tool_call_open = self.reader.is_tool_call_open();
@@ -115,7 +126,7 @@ impl Judge {
     }
 
     /// How a stream ended that goes on no longer.
-    pub(super) const fn at_end(&self) -> StreamEnding {
+    pub(in crate::stream) const fn at_end(&self) -> StreamEnding {
         if self.has_data {
             StreamEnding::Truncated
         } else {
@@ -128,6 +139,11 @@ impl Judge {
             name: told.name.as_deref(),
             data: &told.data,
         })
+    }
+
+    /// Why the model stopped, where it said so.
+    pub(in crate::stream) const fn finish(&self) -> Option<Finish> {
+        self.finish
     }
 
     /// Whether the provider has told the caller of the error, in a form that his SDK raises.

@@ -130,8 +130,10 @@ pub(super) struct Pace {
     pub(super) sent: Tick,
     pub(super) first_content: Option<Tick>,
     pub(super) last_content: Option<Tick>,
-    /// When the last bytes came, until more are asked for.
+    /// Since when nobody has asked for bytes, until somebody does.
     handed: Option<Tick>,
+    /// From when `first_token` runs.
+    first_from: Tick,
     /// From when `idle` runs; none before the first byte.
     idle_from: Option<Tick>,
     /// From when `stall` runs.
@@ -149,6 +151,7 @@ impl Pace {
             first_content: None,
             last_content: None,
             handed: None,
+            first_from: sent,
             idle_from: None,
             stall_from: sent,
             window: (sent, 0),
@@ -159,6 +162,11 @@ impl Pace {
     pub(super) fn bytes(&mut self, now: Tick) {
         self.handed = Some(now);
         self.idle_from = Some(now);
+    }
+
+    /// Nobody asks for bytes yet.
+    pub(super) fn unasked(&mut self, now: Tick) {
+        self.handed = Some(now);
     }
 
     /// A content event of so many bytes has come.
@@ -184,9 +192,17 @@ impl Pace {
             return;
         };
         let pause = now.since(handed);
+        self.first_from = self.first_from + pause;
         self.idle_from = self.idle_from.map(|from| from + pause);
         self.stall_from = self.stall_from + pause;
         self.window.0 = self.window.0 + pause;
+    }
+
+    /// How long the caller has waited for content that did not come.
+    pub(super) fn waited_in_vain(&self, now: Tick) -> Option<Duration> {
+        let until = self.handed.unwrap_or(now);
+        let is_in_vain = self.first_content.is_none();
+        is_in_vain.then(|| until.since(self.first_from))
     }
 
     /// The limit that passes first, and when. Of a complete stream nothing is expected but its end.
@@ -198,7 +214,7 @@ impl Pace {
         let has_begun = self.first_content.is_some();
         let goes_on = has_begun && !is_complete;
         let running = [
-            (Timer::FirstToken, (!has_begun).then_some(self.sent)),
+            (Timer::FirstToken, (!has_begun).then_some(self.first_from)),
             (Timer::Stall, goes_on.then_some(self.stall_from)),
             (Timer::Rate, goes_on.then_some(self.window.0)),
             (Timer::Idle, self.idle_from),

@@ -16,7 +16,11 @@ use crate::support::{Recorded, divide};
 const HOLD_BACKS: [Duration; 2] = [Duration::ZERO, Duration::from_millis(3)];
 
 /// All of a stream, a millisecond a chunk, and its end.
-fn run((dialect, framing): (Dialect, Framing), hold_back: Duration, chunks: &[&[u8]]) -> Run {
+pub(crate) fn run(
+    (dialect, framing): (Dialect, Framing),
+    hold_back: Duration,
+    chunks: &[&[u8]],
+) -> Run {
     let mut run = Run::with(dialect, framing, StreamTimers::default(), hold_back);
     for (at, chunk) in (1..).zip(chunks) {
         run.at(at, chunk);
@@ -183,7 +187,7 @@ fn a_beginning_larger_than_what_may_be_held_is_passed_on() {
 }
 
 /// What a stream is made of: everything that matters, whole or not.
-fn parts() -> impl Strategy<Value = Vec<u8>> {
+pub(crate) fn parts() -> impl Strategy<Value = Vec<u8>> {
     let pick = (0_usize..8, 0_usize..9, any::<prop::sample::Index>());
     pick.prop_map(|(which, part, cut)| {
         let speech = Speech::all().swap_remove(which);

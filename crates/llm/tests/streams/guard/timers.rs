@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use fuseline_core::Tick;
-use fuseline_llm::{Dialect, Framing, StreamEnding, StreamTimers, Timer, reasoning_first_token};
+use fuseline_llm::{
+    Dialect, Framing, StreamEnding, StreamGuard, StreamTimers, Timer, reasoning_first_token,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -195,6 +197,56 @@ fn known_reasoning_models_may_think_longer() {
     ] {
         assert_eq!(reasoning_first_token(model), seconds.map(secs), "{model}");
     }
+}
+
+#[test]
+fn of_a_stream_that_is_pulled_only_the_time_counts_in_which_it_is_asked_for() {
+    let at = Tick::from_millis;
+    let timers = StreamTimers::default();
+    let guard = StreamGuard::new(
+        Dialect::OpenAiChat,
+        Framing::Sse,
+        timers,
+        Duration::ZERO,
+        Tick::ZERO,
+    );
+    let mut guard = guard.pulled(at(5_000));
+    guard.resumed(at(105_000));
+    let first = Some((at(160_000), Timer::FirstToken));
+    assert_eq!(guard.deadline(), first, "60 s, 5 of which had passed");
+
+    let speech = Speech::chat();
+    guard.bytes(speech.begin.clone().into(), at(106_000));
+    assert_eq!(guard.forward(), Some(speech.begin.into()), "at once");
+    guard.resumed(at(206_000));
+    guard.bytes(speech.ping.into(), at(235_000));
+    guard.resumed(at(235_000));
+    let first = Some((at(260_000), Timer::FirstToken));
+    assert_eq!(guard.deadline(), first);
+    while guard.forward().is_some() {}
+    guard.timeout(at(260_000));
+    assert!(guard.ending().is_some() && guard.is_over());
+    assert_eq!(guard.forward(), None, "failures are told by other means");
+}
+
+#[test]
+fn whoever_leaves_has_waited_for_as_long_as_he_asked() {
+    let at = Tick::from_millis;
+    for (asks_for, expected) in [
+        (19_999, StreamEnding::Cancelled),
+        (20_000, StreamEnding::Unserved),
+    ] {
+        let mut run = chat(StreamTimers::default());
+        run.guard.bytes(Speech::chat().begin.into(), at(1_000));
+        run.guard.resumed(at(101_000));
+        let left = at(100_000 + asks_for);
+        run.guard.left(left);
+        assert_eq!(run.ending(), expected);
+    }
+    let mut run = chat(StreamTimers::default());
+    run.guard.bytes(Speech::chat().begin.into(), at(1_000));
+    run.guard.left(at(101_000));
+    assert_eq!(run.ending(), StreamEnding::Cancelled, "he did not ask");
 }
 
 #[test]
