@@ -49,7 +49,7 @@ def serve(tmp_path, dialect):
     """Starts a gateway whose one route leads to these URLs in order: `primary`, then `spare`."""
     started = []
 
-    def start(*urls: str, breaker: str = "", timeouts: str = "", route: str = "retries = 0") -> Gateway:
+    def start(*urls: str, breaker: str = "", timeouts: str = "", route: str = "retries = 0", top: str = "") -> Gateway:
         names = ["primary", "spare"][: len(urls)]
         providers = "".join(
             f"""
@@ -64,6 +64,7 @@ def serve(tmp_path, dialect):
         gateway = Gateway(
             tmp_path,
             f"""
+            {top}
             {providers}
             [[routes]]
             model = "*"

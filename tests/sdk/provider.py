@@ -6,6 +6,7 @@ It is written apart from `fuseline mock`, on purpose: the gateway meets a second
 import asyncio
 import json
 import socket
+import ssl
 import struct
 import threading
 import time
@@ -13,10 +14,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 
+import trustme
 import wire
 from wire import End
 
-RESET_AFTER = 0.05
+TO_ARRIVE = 0.05
 
 
 @dataclass
@@ -45,12 +47,17 @@ class Seen:
 
 
 class Provider:
-    """Listens from construction to `close`. `heads` are all requests seen, `left` the times at which callers left early."""
+    """Listens from construction to `close`, behind TLS if it has a certificate. `heads` are all requests seen, `left` the
+    times at which callers left early."""
 
-    def __init__(self, *replies: Reply):
+    def __init__(self, *replies: Reply, certificate: trustme.LeafCert | None = None):
         self.heads: list[Seen] = []
         self.left: list[float] = []
         self.answer(*replies or (Reply(),))
+        self._tls: ssl.SSLContext | None = None
+        if certificate:
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            certificate.configure_cert(self._tls)
         self._loop = asyncio.new_event_loop()
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
@@ -82,9 +89,9 @@ class Provider:
             connections.add(task)
             task.add_done_callback(connections.discard)
 
-        server = await asyncio.start_server(accept, "127.0.0.1", 0, backlog=256)
+        server = await asyncio.start_server(accept, "127.0.0.1", 0, backlog=256, ssl=self._tls)
         host, port = server.sockets[0].getsockname()
-        self.url = f"http://{host}:{port}"
+        self.url = f"{'https' if self._tls else 'http'}://{host}:{port}"
         started.set()
         await self._stop.wait()
         server.close()
@@ -162,14 +169,14 @@ async def _stream(writer: asyncio.StreamWriter, script: Iterable[bytes | float |
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
     for step in script:
         match step:
-            case End.CUT:
-                writer.close()
-                return
-            case End.RESET:
-                await asyncio.sleep(RESET_AFTER)
-                # Lingering for no time, a socket is closed by a reset.
-                writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                writer.close()
+            case End.CUT | End.RESET:
+                await asyncio.sleep(TO_ARRIVE)
+                if step is End.RESET:
+                    # Lingering for no time, a socket is closed by a reset.
+                    linger = struct.pack("ii", 1, 0)
+                    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                # Not `close`, which would say goodbye in TLS.
+                writer.transport.abort()
                 return
             case End.SILENCE:
                 await asyncio.Event().wait()

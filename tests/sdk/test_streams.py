@@ -5,10 +5,11 @@ import threading
 import time
 
 import pytest
+import trustme
 from callers import CHAT, MESSAGES, RESPONSES, Python
 from conftest import FROM_SPARE
 from gateway import until
-from provider import Reply
+from provider import Provider, Reply
 from wire import BEGUN, End, chat_chunk
 
 SDK_RETRIES = 2  # as many as each of the SDKs makes where nobody says otherwise
@@ -175,6 +176,31 @@ def test_a_rude_close_after_the_end_marker_is_a_finish(serve, api, caller, prima
     primary.answer(Reply(script=[*begun(api.wire, 60), api.wire.finish, api.wire.marker, ending]))
     assert_whole(caller.call(api, gateway.url), api, "so " * 60)
     assert_nobody_failed(gateway)
+
+
+@pytest.fixture
+def behind_tls(tmp_path):
+    """A provider behind TLS; who vouches for it is in `ca.pem`."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(tmp_path / "ca.pem")
+    provider = Provider(certificate=authority.issue_cert("127.0.0.1"))
+    yield provider
+    provider.close()
+
+
+@pytest.mark.parametrize("ending", [End.CUT, End.RESET], ids=["closed", "reset"])
+def test_a_rude_close_of_tls_after_the_end_marker_is_a_finish(serve, api, caller, behind_tls, ending):
+    gateway = serve(behind_tls.url, top='ca_file = "ca.pem"')
+    behind_tls.answer(Reply(script=[*begun(api.wire, 60), api.wire.finish, api.wire.marker, ending]))
+    assert_whole(caller.call(api, gateway.url), api, "so " * 60)
+    assert_nobody_failed(gateway)
+
+
+def test_a_rude_close_of_tls_before_the_end_marker_is_raised(serve, api, caller, behind_tls):
+    gateway = serve(behind_tls.url, top='ca_file = "ca.pem"')
+    behind_tls.answer(Reply(script=[*begun(api.wire, 40), End.CUT]))
+    assert_raised(caller.call(api, gateway.url), api, caller, 40, "before the answer was complete")
+    assert_one_failure(gateway, "stream_truncated")
 
 
 @pytest.mark.parametrize("api", [CHAT], ids=lambda api: api.name, indirect=True)

@@ -12,8 +12,8 @@ BEGUN = '{"path":"a'  # the arguments of a tool call, not whole
 class End(Enum):
     """The last step of a stream's script that does not end as HTTP asks for."""
 
-    CUT = auto()  # closed in the middle of the body
-    RESET = auto()  # reset, after all that was sent has arrived
+    CUT = auto()  # closed in the middle of the body, and in TLS without a goodbye
+    RESET = auto()  # reset in the middle of the body
     SILENCE = auto()  # open and silent until the caller leaves
 
 
