@@ -23,4 +23,5 @@ mod shutdown;
 mod state;
 mod streams;
 mod support;
+mod tls;
 mod wire;
