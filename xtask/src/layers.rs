@@ -74,7 +74,14 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "fuseline-store",
         ours: &["fuseline-core"],
-        outside: Outside::Only(&["rusqlite", "serde", "serde_json", "thiserror", "tracing"]),
+        outside: Outside::Only(&[
+            "rusqlite",
+            "rustix",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tracing",
+        ]),
         rule: "the store knows the core and databases, and no async runtime",
     },
     Layer {

@@ -18,6 +18,7 @@ use crate::caller::Caller;
 use crate::config::Config;
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
+use crate::state::Meter;
 use crate::{admin, proxy, state};
 
 /// Most of an answer that waits here for its caller, and most of a request's head.
@@ -71,6 +72,7 @@ impl Gateway {
         let operators = bind("admin_listen", config.admin_listen)?;
         let drain = config.limits.drain;
         let admin_token = config.admin_token.clone();
+        let is_wanted = config.state.is_some();
         let kept = state::open(&config);
         let proxy = Arc::new(Proxy::new(config)?);
         let pump = kept.and_then(|kept| kept.restore(proxy.registry()));
@@ -86,6 +88,7 @@ impl Gateway {
             Arc::clone(&proxy),
             gateway.tasks.clone(),
             admin_token,
+            Meter::new(is_wanted, gateway.pump.as_ref()),
         ));
         // The admin listener answers until the end of a drain, so it is not among the tasks that a drain waits for.
         gateway.tasks.spawn_until_cut(async move {

@@ -6,7 +6,8 @@ use std::cmp::Reverse;
 use std::time::Duration;
 
 use fuseline_core::{Policy, Registry, Scope, ScopeName, State};
-use fuseline_store::{Moment, Pump, Record, Sqlite, Store as _};
+use fuseline_store::{Moment, Pump, Record, Sqlite, Store as _, Tally};
+use fuseline_telemetry::KeptState;
 
 use crate::config::{Config, Credential};
 
@@ -109,6 +110,38 @@ impl Kept {
                 |error| tracing::warn!(key = "state", %error, "breaker states are not kept"),
             )
             .ok()
+    }
+}
+
+/// How the keeping fares, for the metrics page.
+pub(crate) struct Meter {
+    is_wanted: bool,
+    /// None where nothing is kept.
+    tally: Option<Tally>,
+}
+
+impl Meter {
+    pub(crate) fn new(is_wanted: bool, pump: Option<&Pump>) -> Self {
+        let tally = pump.map(Pump::tally);
+        Self { is_wanted, tally }
+    }
+
+    /// None where no state is to be kept.
+    pub(crate) fn read(&self) -> Option<KeptState> {
+        let unkept = self.is_wanted.then_some(KeptState {
+            is_failing: true,
+            ..KeptState::default()
+        });
+        let Some(tally) = &self.tally else {
+            return unkept;
+        };
+        let kept = tally.kept();
+        Some(KeptState {
+            stored: kept.transitions,
+            dropped: kept.dropped,
+            failures: kept.failures,
+            is_failing: kept.is_failing,
+        })
     }
 }
 

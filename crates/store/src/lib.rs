@@ -48,7 +48,7 @@ pub use entry::Entry;
 pub use error::StoreError;
 pub use memory::Memory;
 pub use moment::{Boot, Moment};
-pub use pump::{Kept, Pump};
+pub use pump::{Kept, Pump, Tally};
 pub use record::{Counts, End, Reasons, Record, Window, WindowOf};
 pub use sqlite::Sqlite;
 pub use store::{Batch, Store};

@@ -3,8 +3,9 @@
 //! A breaker's instants are ticks of its registry's clock, which die with the process. The machine's time since it was
 //! booted goes on and never steps, but says nothing after the next boot; wall-clock time survives that, and may step.
 
-use std::fs;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::LazyLock;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use fuseline_core::{Clock, Tick};
@@ -41,8 +42,9 @@ pub struct Boot {
 }
 
 /// None where the system does not say.
+#[cfg(target_os = "linux")]
 static BOOT_ID: LazyLock<Option<Arc<str>>> = LazyLock::new(|| {
-    let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let id = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(id.trim().into())
 });
 
@@ -75,14 +77,23 @@ impl Moment {
 }
 
 impl Boot {
+    /// By the system's own clock, which goes on while the machine sleeps. `/proc/uptime` would be another's in some
+    /// containers.
+    #[cfg(target_os = "linux")]
     fn read() -> Option<Self> {
-        let id = BOOT_ID.clone()?;
-        let uptime = fs::read_to_string("/proc/uptime").ok()?;
-        let seconds: f64 = uptime.split_whitespace().next()?.parse().ok()?;
+        use rustix::time::{ClockId, clock_gettime};
+
+        let time = clock_gettime(ClockId::Boottime);
+        let whole = u64::try_from(time.tv_sec).ok()?.checked_mul(1_000)?;
         Some(Self {
-            id,
-            ms: (seconds * 1_000.0) as u64,
+            id: BOOT_ID.clone()?,
+            ms: whole + u64::try_from(time.tv_nsec).ok()? / 1_000_000,
         })
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    const fn read() -> Option<Self> {
+        None
     }
 }
 
@@ -91,4 +102,24 @@ fn shift(at: u64, from: Tick, to: Tick) -> u64 {
     let (from, to) = (from.as_millis(), to.as_millis());
     at.saturating_add(to.saturating_sub(from))
         .saturating_sub(from.saturating_sub(to))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_clocks_go_forward_together() {
+        let clock = Clock::system();
+        let (before, after) = (Moment::read(&clock), Moment::read(&clock));
+        assert!(before.tick <= after.tick);
+        if let Some((before, after)) = before.boot.zip(after.boot) {
+            assert_eq!(before.id, after.id);
+            assert!(before.ms <= after.ms && after.ms > 0);
+        }
+        assert_eq!(
+            cfg!(target_os = "linux"),
+            Moment::read(&clock).boot.is_some()
+        );
+    }
 }

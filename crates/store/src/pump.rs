@@ -37,8 +37,12 @@ const TELL_EVERY: Duration = Duration::from_secs(10);
 pub struct Pump {
     stop: mpsc::Sender<()>,
     thread: JoinHandle<()>,
-    tally: Arc<Tally>,
+    tally: Tally,
 }
+
+/// Reads what a pump has done, from anywhere. Clones read the same.
+#[derive(Clone, Debug, Default)]
+pub struct Tally(Arc<Counters>);
 
 /// What a pump has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +59,7 @@ pub struct Kept {
 }
 
 #[derive(Debug, Default)]
-struct Tally {
+struct Counters {
     transitions: AtomicU64,
     dropped: AtomicU64,
     failures: AtomicU64,
@@ -71,7 +75,7 @@ impl Pump {
         let (stop, stopped) = mpsc::channel();
         let clock = registry.clock().clone();
         let mut worker = Worker::new(registry.clone(), store, Moment::read(&clock).wall_ms);
-        let tally = Arc::clone(&worker.tally);
+        let tally = worker.tally.clone();
         let work = move || {
             loop {
                 worker.turn(&Moment::read(&clock), Extent::WhatIsDue);
@@ -90,9 +94,9 @@ impl Pump {
         })
     }
 
-    /// What it has done so far.
-    pub fn kept(&self) -> Kept {
-        self.tally.read()
+    /// What it has done, to be read from elsewhere.
+    pub fn tally(&self) -> Tally {
+        self.tally.clone()
     }
 
     /// Writes what is left, and waits for it as long as the store takes.
@@ -100,18 +104,19 @@ impl Pump {
         drop(self.stop);
         // One that panicked has nothing left to write.
         drop(self.thread.join());
-        self.tally.read()
+        self.tally.kept()
     }
 }
 
 impl Tally {
-    fn read(&self) -> Kept {
+    /// What the pump has done so far.
+    pub fn kept(&self) -> Kept {
         let load = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Kept {
-            transitions: load(&self.transitions),
-            dropped: load(&self.dropped),
-            failures: load(&self.failures),
-            is_failing: self.is_failing.load(Ordering::Relaxed),
+            transitions: load(&self.0.transitions),
+            dropped: load(&self.0.dropped),
+            failures: load(&self.0.failures),
+            is_failing: self.0.is_failing.load(Ordering::Relaxed),
         }
     }
 }
@@ -141,7 +146,7 @@ struct Worker {
     has_loaded: bool,
     counts_due: Tick,
     trouble: Option<Trouble>,
-    tally: Arc<Tally>,
+    tally: Tally,
 }
 
 /// The store fails.
@@ -170,7 +175,7 @@ impl Worker {
             has_loaded: false,
             counts_due: Tick::ZERO,
             trouble: None,
-            tally: Arc::default(),
+            tally: Tally::default(),
         }
     }
 
@@ -275,8 +280,12 @@ impl Worker {
             );
         }
         let stored = load.batch.entries.len() as u64;
-        self.tally.transitions.fetch_add(stored, Ordering::Relaxed);
         self.tally
+            .0
+            .transitions
+            .fetch_add(stored, Ordering::Relaxed);
+        self.tally
+            .0
             .dropped
             .fetch_add(load.dropped, Ordering::Relaxed);
         if load.dropped > 0 {
@@ -288,15 +297,15 @@ impl Worker {
     }
 
     fn well(&mut self) {
-        self.tally.is_failing.store(false, Ordering::Relaxed);
+        self.tally.0.is_failing.store(false, Ordering::Relaxed);
         if let Some(trouble) = self.trouble.take() {
             tracing::info!(failures = trouble.untold, "state is kept again");
         }
     }
 
     fn failed(&mut self, error: &StoreError, now: &Moment) {
-        self.tally.failures.fetch_add(1, Ordering::Relaxed);
-        self.tally.is_failing.store(true, Ordering::Relaxed);
+        self.tally.0.failures.fetch_add(1, Ordering::Relaxed);
+        self.tally.0.is_failing.store(true, Ordering::Relaxed);
         if error.is_loss() {
             // What it had is gone: it gets everything, transitions excepted.
             for seen in self.seen.values_mut() {

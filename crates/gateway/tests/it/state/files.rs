@@ -29,6 +29,11 @@ async fn serves(folder: &Path, mock: &Mock) -> String {
     goes_on(&Serving::start(folder), mock).await
 }
 
+async fn metrics(serving: &Serving) -> String {
+    let page = send(serving.admin, get("/metrics")).await;
+    String::from_utf8(page.body.to_vec()).unwrap()
+}
+
 async fn goes_on(serving: &Serving, mock: &Mock) -> String {
     let told = serving.told();
     assert_eq!(told.len(), 1, "{told:?}");
@@ -129,6 +134,8 @@ async fn a_second_process_on_one_file_warns_and_runs_without_it() {
     // Only the first one's changes are there, once.
     let state = folder.path().join("fuseline.db");
     until(async || history(&state).len() == 1).await;
+    until(async || metrics(&first).await.contains("\nstate_stored_total 1\n")).await;
+    assert!(metrics(&first).await.contains("\nstate_failing 0\n"));
 }
 
 #[tokio::test]
