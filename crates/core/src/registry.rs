@@ -171,7 +171,7 @@ impl Registry {
         }
     }
 
-    /// Puts a state back under its name, with these settings; see [`Breaker::restore`].
+    /// Puts a state back under its name; see [`Breaker::restore`]. A breaker that exists already keeps its settings.
     ///
     /// # Errors
     /// There is no room.

@@ -9,6 +9,8 @@
 //! **When the store fails** nothing is forgotten: the next turn offers the same again, with what has happened since. It
 //! is said once, then every ten seconds at most, and once more when the store is back.
 
+mod trouble;
+
 use std::collections::{HashMap, HashSet};
 use std::io;
 use std::sync::Arc;
@@ -24,13 +26,12 @@ use crate::error::StoreError;
 use crate::moment::Moment;
 use crate::record::Record;
 use crate::store::{Batch, Store};
+use trouble::Trouble;
 
 /// How often it looks for transitions.
 const LOOK_EVERY: Duration = Duration::from_millis(25);
-/// How often counts are written, and how long a store that failed is left alone.
+/// How often counts are written.
 const COUNTS_EVERY: Duration = Duration::from_secs(1);
-/// How often trouble is told while it lasts.
-const TELL_EVERY: Duration = Duration::from_secs(10);
 
 /// A running pump. Dropped, it writes what is left and ends by itself; [`stop`](Self::stop) waits for that.
 #[derive(Debug)]
@@ -149,14 +150,6 @@ struct Worker {
     tally: Tally,
 }
 
-/// The store fails.
-struct Trouble {
-    /// Batches that it did not take since this was told.
-    untold: u64,
-    told_at: Tick,
-    retry_at: Tick,
-}
-
 /// What to write, and what the store will then have.
 #[derive(Default)]
 struct Load {
@@ -181,7 +174,7 @@ impl Worker {
 
     fn turn(&mut self, now: &Moment, extent: Extent) {
         let everything = extent == Extent::Everything;
-        let rests = |trouble: &Trouble| now.tick < trouble.retry_at;
+        let rests = |trouble: &Trouble| trouble.rests(now.tick);
         if !everything && self.trouble.as_ref().is_some_and(rests) {
             return;
         }
@@ -234,15 +227,14 @@ impl Worker {
     }
 
     fn add(&self, breaker: &Breaker, counts: bool, now: &Moment, load: &mut Load) {
-        let mut seen = self.seen.get(breaker.name()).cloned().unwrap_or_default();
-        let changes = breaker.changes();
+        let (changes, before) = (breaker.changes(), self.seen.get(breaker.name()));
+        if !counts && changes == before.map_or(0, |seen| seen.number) {
+            return;
+        }
+        let mut seen = before.cloned().unwrap_or_default();
         if changes < seen.number {
             // Forgotten, and made anew under its old name.
             seen.number = 0;
-        }
-        let moved = changes > seen.number;
-        if !moved && !counts {
-            return;
         }
         for transition in breaker.history(seen.number) {
             load.dropped += transition.number.saturating_sub(seen.number + 1);
@@ -299,7 +291,7 @@ impl Worker {
     fn well(&mut self) {
         self.tally.0.is_failing.store(false, Ordering::Relaxed);
         if let Some(trouble) = self.trouble.take() {
-            tracing::info!(failures = trouble.untold, "state is kept again");
+            trouble.end();
         }
     }
 
@@ -312,23 +304,7 @@ impl Worker {
                 seen.saved = None;
             }
         }
-        let (untold, told_at) = match &self.trouble {
-            Some(trouble) => (trouble.untold + 1, Some(trouble.told_at)),
-            None => (1, None),
-        };
-        let tells = told_at.is_none_or(|told_at| now.tick >= told_at + TELL_EVERY);
-        if tells {
-            tracing::warn!(
-                %error,
-                failures = untold,
-                "state cannot be kept at present; calls are served as before"
-            );
-        }
-        self.trouble = Some(Trouble {
-            untold: if tells { 0 } else { untold },
-            told_at: told_at.filter(|_| !tells).unwrap_or(now.tick),
-            retry_at: now.tick + COUNTS_EVERY,
-        });
+        self.trouble = Some(Trouble::tell(self.trouble.take(), error, now.tick));
     }
 }
 
