@@ -4,6 +4,7 @@
 //! function that reads it; that function is the only list of the section's keys, types and defaults.
 
 mod breaker;
+mod cache;
 mod check;
 mod classify;
 mod document;
@@ -36,6 +37,7 @@ use fuseline_llm::{Classifier, reasoning_first_token};
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
+pub use cache::CacheSpec;
 pub use finding::{Finding, Report, Severity};
 pub use heartbeats::Heartbeats;
 pub use limits::Limits;
@@ -79,6 +81,8 @@ pub struct Config {
     pub timeouts: TimeoutSpec,
     /// `[heartbeats]`.
     pub heartbeats: Heartbeats,
+    /// `[cache]`.
+    pub cache: CacheSpec,
     /// `[breaker]`.
     pub breaker: PolicySpec,
     rules: classify::Rules,

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
+use super::cache::CacheSpec;
 use super::check::Survey;
 use super::document::Document;
 use super::finding::{Finding, Report, Severity};
@@ -183,6 +184,7 @@ impl Config {
             limits: Limits::read(section),
             timeouts: section.table("timeouts", TimeoutSpec::read),
             heartbeats: section.table("heartbeats", Heartbeats::read),
+            cache: section.table("cache", CacheSpec::read),
             breaker: section.table("breaker", breaker::read),
             pass_through: false,
             providers: section.named("providers", |name, section| {

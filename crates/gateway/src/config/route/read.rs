@@ -20,6 +20,8 @@ const STRATEGIES: &Choices<Strategy> = &[
     ("weighted", Strategy::Weighted),
 ];
 
+const QUEUE_LATER: &str = "\"queue\" is not in effect yet; the other steps are";
+
 const ELSEWHERE: &str = "a provider's name, \"provider/model\", a table such as { provider = \"spare\" }, or another route's model";
 
 impl Route {
@@ -171,7 +173,10 @@ fn on_exhausted(
         found.extend(match step.get_ref().as_str() {
             Some("cache") => Some(OnExhausted::Cache),
             Some("wait") => Some(OnExhausted::Wait),
-            Some("queue") => Some(OnExhausted::Queue),
+            Some("queue") => {
+                section.document.note(&format!("{path}[{at}]"), QUEUE_LATER);
+                Some(OnExhausted::Queue)
+            }
             _ => elsewhere(section, format!("{path}[{at}]"), step, survey, outline)
                 .map(OnExhausted::Elsewhere),
         });
