@@ -35,21 +35,43 @@ async fn call(gateway: &Gateway) -> Answer {
 }
 
 fn small_is_well() -> Script {
-    Script::from(Reply::status(503)).rule(Rule::model("small", [Reply::ok().text("from the small")]))
+    Script::from(Reply::status(503))
+        .rule(Rule::model("small").reply(Reply::ok().text("from the small")))
 }
 
 #[tokio::test]
 async fn a_wait_ends_with_the_recovery_and_the_call_is_served() {
     let provider = mock(Script::sequence([Reply::status(503), Reply::ok()])).await;
-    let gateway = alone(&provider, "on_exhausted = [\"wait\"]\n", &opens_for("400ms")).await;
-    assert_eq!(call(&gateway).await.status, 503, "a target that has failed is not asked twice");
+    let gateway = alone(
+        &provider,
+        "on_exhausted = [\"wait\"]\n",
+        &opens_for("400ms"),
+    )
+    .await;
+    assert_eq!(
+        call(&gateway).await.status,
+        503,
+        "a target that has failed is not asked twice"
+    );
     let began = Instant::now();
     let answer = call(&gateway).await;
     assert_eq!(answer.status, 200);
-    assert!(began.elapsed() >= Duration::from_millis(200), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() >= Duration::from_millis(200),
+        "{:?}",
+        began.elapsed()
+    );
     assert_eq!(answer.header("x-fuseline-attempts"), "1");
-    assert_eq!(answer.header("x-fuseline-degraded"), "", "it is what the caller asked for");
-    assert!(answer.header("x-fuseline-why").contains("waits for the soonest recovery"));
+    assert_eq!(
+        answer.header("x-fuseline-degraded"),
+        "",
+        "it is what the caller asked for"
+    );
+    assert!(
+        answer
+            .header("x-fuseline-why")
+            .contains("waits for the soonest recovery")
+    );
     assert_eq!(provider.hits(), 2);
 }
 
@@ -80,7 +102,11 @@ async fn a_recovery_beyond_max_wait_is_not_waited_for() {
     call(&gateway).await;
     let began = Instant::now();
     let answer = call(&gateway).await;
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(2),
+        "{:?}",
+        began.elapsed()
+    );
     assert_eq!(answer.status, 503);
     assert_eq!(answer.json()["error"]["code"], "circuit_open");
     assert_eq!(answer.header("retry-after"), "12");
@@ -100,14 +126,24 @@ async fn who_has_waited_in_vain_is_told_the_wait_of_now() {
     provider.wait_for_hits(2, SOON).await.unwrap();
     let answer = call(&gateway).await;
     assert_eq!(answer.status, 503);
-    assert_eq!(answer.header("retry-after-ms"), "1000", "{:?}", answer.headers);
+    assert_eq!(
+        answer.header("retry-after-ms"),
+        "1000",
+        "{:?}",
+        answer.headers
+    );
     assert_eq!(first.await.unwrap().status, 504);
 }
 
 #[tokio::test]
 async fn a_smaller_model_answers_under_its_own_breaker_and_is_marked() {
     let provider = mock(small_is_well()).await;
-    let gateway = alone(&provider, "on_exhausted = [\"a/small\"]\n", &opens_for("12s")).await;
+    let gateway = alone(
+        &provider,
+        "on_exhausted = [\"a/small\"]\n",
+        &opens_for("12s"),
+    )
+    .await;
     for (attempts, hits) in [("2", 2), ("1", 3)] {
         let answer = call(&gateway).await;
         assert_eq!(answer.status, 200);
@@ -138,20 +174,25 @@ async fn a_healthy_call_never_gets_the_smaller_model() {
 async fn a_route_brings_its_targets_and_its_own_last_resort() {
     let provider = mock(
         Script::from(Reply::status(503))
-            .rule(Rule::model("tiny", [Reply::ok().text("from the tiny")])),
+            .rule(Rule::model("tiny").reply(Reply::ok().text("from the tiny"))),
     )
     .await;
-    let more = "[[routes]]\nmodel = \"small\"\ntargets = [{ provider = \"a\", model = \"small\" }]\non_exhausted = [\"a/tiny\"]\n";
+    let more = "[[routes]]\nmodel = \"small\"\ntargets = [{ provider = \"a\", model = \"small\" }]\non_exhausted = [\"b/tiny\"]\n";
     let gateway = alone(
         &provider,
         "on_exhausted = [\"small\", \"a/never\"]\n",
-        &format!("{more}{}", opens_for("12s")),
+        &format!("{more}{}{}", openai("b", &provider.url()), opens_for("12s")),
     )
     .await;
     let answer = call(&gateway).await;
-    assert_eq!((answer.status.as_u16(), answer.header("x-fuseline-target")), (200, "a/tiny"));
+    assert_eq!(
+        (answer.status.as_u16(), answer.header("x-fuseline-target")),
+        (200, "b/tiny")
+    );
     assert_eq!(answer.header("x-fuseline-attempts"), "3");
-    let asked: Vec<_> = ["m", "small", "tiny", "never"].map(|model| provider.hits_for(model)).into();
+    let asked: Vec<_> = ["m", "small", "tiny", "never"]
+        .map(|model| provider.hits_for(model))
+        .into();
     assert_eq!(asked, [1, 1, 1, 0]);
 }
 
@@ -163,7 +204,10 @@ async fn attempts_have_one_bound_with_the_last_resort_in_it() {
     let answer = call(&gateway).await;
     assert_eq!(answer.status, 503);
     assert_eq!(answer.header("x-should-retry"), "false");
-    assert_eq!((provider.hits_for("small"), provider.hits_for("tiny")), (1, 0));
+    assert_eq!(
+        (provider.hits_for("small"), provider.hits_for("tiny")),
+        (1, 0)
+    );
 }
 
 #[tokio::test]
@@ -207,7 +251,12 @@ async fn who_wants_no_fallback_waits_at_most() {
 #[tokio::test]
 async fn a_caller_who_leaves_while_he_waits_costs_nobody_anything() {
     let provider = mock(Script::sequence([Reply::status(503), Reply::ok()])).await;
-    let gateway = alone(&provider, "on_exhausted = [\"wait\"]\n", &opens_for("400ms")).await;
+    let gateway = alone(
+        &provider,
+        "on_exhausted = [\"wait\"]\n",
+        &opens_for("400ms"),
+    )
+    .await;
     call(&gateway).await;
     let waiting = spawn(send(gateway.addr(), chat()));
     until(async || breaker(&gateway, "a/m").await["rejected"]["open"] == 1).await;
@@ -220,9 +269,8 @@ async fn a_caller_who_leaves_while_he_waits_costs_nobody_anything() {
 #[tokio::test]
 async fn bodies_beyond_the_replay_memory_are_sent_once_and_the_reason_is_told() {
     let provider = mock(Reply::status(503)).await;
-    let more = format!("replay_memory = \"100B\"\n{}", "");
     let text = format!(
-        "{more}{}{}[[routes]]\nmodel = \"m\"\nretries = 0\ntargets = [{{ provider = \"a\" }}, {{ provider = \"b\" }}]\n",
+        "replay_memory = \"100B\"\n{}{}[[routes]]\nmodel = \"m\"\nretries = 0\ntargets = [{{ provider = \"a\" }}, {{ provider = \"b\" }}]\n",
         openai("a", &provider.url()),
         openai("b", &provider.url())
     );
@@ -232,14 +280,23 @@ async fn bodies_beyond_the_replay_memory_are_sent_once_and_the_reason_is_told() 
     let body = format!("{{\"model\":\"m\",\"messages\":[\"{}\"]}}", "x".repeat(100));
     let large = send(gateway.addr(), post(CHAT, body)).await;
     assert_eq!(large.header("x-fuseline-attempts"), "1");
-    assert!(large.header("x-fuseline-why").contains("replay_memory"), "{:?}", large.headers);
+    assert!(
+        large.header("x-fuseline-why").contains("replay_memory"),
+        "{:?}",
+        large.headers
+    );
 }
 
 #[tokio::test]
 async fn the_replay_memory_is_for_all_calls_together_and_is_given_back() {
     let stalled = mock(Reply::stall()).await;
     let failing = mock(Reply::status(503)).await;
-    let body = |model: &str| format!("{{\"model\":\"{model}\",\"messages\":[\"{}\"]}}", "x".repeat(60));
+    let body = |model: &str| {
+        format!(
+            "{{\"model\":\"{model}\",\"messages\":[\"{}\"]}}",
+            "x".repeat(60)
+        )
+    };
     let text = format!(
         "replay_memory = \"150B\"\n{}{}{}[[routes]]\nmodel = \"s\"\ntargets = [{{ provider = \"s\" }}]\n[[routes]]\nmodel = \"m\"\nretries = 0\ntargets = [{{ provider = \"a\" }}, {{ provider = \"b\" }}]\n",
         openai("s", &stalled.url()),

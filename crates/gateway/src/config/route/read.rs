@@ -20,8 +20,6 @@ const STRATEGIES: &Choices<Strategy> = &[
     ("weighted", Strategy::Weighted),
 ];
 
-const QUEUE_LATER: &str = "\"queue\" is not in effect yet; the other steps are";
-
 const ELSEWHERE: &str = "a provider's name, \"provider/model\", a table such as { provider = \"spare\" }, or another route's model";
 
 impl Route {
@@ -174,7 +172,9 @@ fn on_exhausted(
             Some("cache") => Some(OnExhausted::Cache),
             Some("wait") => Some(OnExhausted::Wait),
             Some("queue") => {
-                section.document.note(&format!("{path}[{at}]"), QUEUE_LATER);
+                section
+                    .document
+                    .note_later(&format!("{path}[{at}]"), "queue");
                 Some(OnExhausted::Queue)
             }
             _ => elsewhere(section, format!("{path}[{at}]"), step, survey, outline)
