@@ -57,7 +57,6 @@ pub struct ChainBuilder;
 
 impl ChainBuilder {
     /// The first target: the one to which calls go as long as all is well.
-    #[expect(clippy::unused_self, reason = "it reads like the targets that follow")]
     pub fn target<T>(self, breaker: Breaker, target: T) -> Chain<T> {
         Chain {
             links: vec![(breaker, target)],

@@ -314,3 +314,32 @@ async fn the_replay_memory_is_for_all_calls_together_and_is_given_back() {
     holds.abort();
     until(async || attempts().await == "2").await;
 }
+
+#[tokio::test]
+async fn the_guides_route_does_what_it_shows() {
+    let guide = include_str!("../../../../docs/guide/when-all-is-out.md");
+    let (_, rest) = guide.split_once("```toml\n").unwrap();
+    let (shown, _) = rest.split_once("```").unwrap();
+    let answering = Rule::model("gpt-5-nano").sequence([Reply::ok(), Reply::status(503)]);
+    let primary = mock(Script::from(Reply::status(503)).rule(answering)).await;
+    let spare = mock(Script::from(Reply::ok())).await;
+    let quick = "max_wait = \"300ms\"\nretries = 0\n";
+    let text = format!(
+        "{}{}{}[breaker]\ntrip = [{{ rule = \"consecutive\", failures = 2 }}]\n",
+        openai("primary", &primary.url()),
+        openai("spare", &spare.url()),
+        shown.replace("max_wait = \"10s\"\n", quick)
+    );
+    assert!(text.contains(quick));
+    let gateway = gateway(&text).await;
+    let ask = async || {
+        let answer = send(gateway.addr(), post(CHAT, r#"{"model":"gpt-5"}"#)).await;
+        let target = answer.header("x-fuseline-target").to_owned();
+        (answer.header("x-fuseline-degraded").to_owned(), target)
+    };
+    let said = |degraded: &str, target: &str| (degraded.to_owned(), target.to_owned());
+    assert_eq!(ask().await, said("", "spare/llama-3.3-70b-versatile"));
+    spare.set(Reply::status(503)).await.unwrap();
+    assert_eq!(ask().await, said("target", "primary/gpt-5-nano"));
+    assert_eq!(ask().await, said("cache", "none"));
+}
