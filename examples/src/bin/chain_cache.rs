@@ -5,6 +5,8 @@ use std::time::Duration;
 use fuseline::{Breaker, Cache, Chain, Policy};
 use serde_json::{Value, json};
 
+const TEN_MINUTES: Duration = Duration::from_secs(600);
+
 #[tokio::main]
 async fn main() {
     let base_url = std::env::args().nth(1);
@@ -12,7 +14,9 @@ async fn main() {
     let chain = Chain::builder()
         .target(Breaker::new("large", Policy::default()), "gpt-5")
         .target(Breaker::new("small", Policy::default()), "gpt-5-nano")
-        .cache(Cache::new(64 << 20, Duration::from_secs(600), size));
+        .cache(Cache::new(64 << 20, TEN_MINUTES, |_, answer: &String| {
+            answer.len()
+        }));
 
     // Whatever an answer depends on is in the key: here the user, and his question.
     for key in [("ann", "Why?"), ("ann", "Why?"), ("ben", "Why?")] {
@@ -22,10 +26,6 @@ async fn main() {
             Err(error) => println!("We are busy, please try again: {error}"),
         }
     }
-}
-
-fn size(_: &(&str, &str), answer: &String) -> usize {
-    answer.len()
 }
 
 async fn ask(base_url: &str, model: &str, prompt: &str) -> Result<String, reqwest::Error> {

@@ -222,21 +222,15 @@ async fn a_probe_goes_to_the_target_that_was_out_and_a_bad_one_falls_over() {
     assert_eq!(fixture.asked(), ["second"], "the first is open again");
 }
 
+type Judge = fn(&Result<String, Kind>, Duration) -> Outcome;
+
 /// Texts by a number and a question; a key and its text count as many bytes as the text.
-fn cached(
-    fixture: &Fixture,
-    max_bytes: u64,
-) -> CachedChain<
-    &'static str,
-    impl Fn(&Result<String, Kind>, Duration) -> Outcome + Clone,
-    u32,
-    String,
-> {
+fn cached(fixture: &Fixture, max_bytes: u64) -> CachedChain<&'static str, Judge, u32, String> {
     let size = |_: &u32, text: &String| text.len();
     let cache = Cache::new(max_bytes, Duration::from_secs(600), size);
     fixture
         .chain()
-        .with_classifier(by_kind::<String>)
+        .with_classifier(by_kind::<String> as Judge)
         .cache(cache)
 }
 

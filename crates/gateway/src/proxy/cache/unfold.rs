@@ -1,10 +1,13 @@
 //! A plain answer, told as a stream of its dialect: one clean stream of few events, with all that the answer holds.
 
+mod responses;
+
 use bytes::Bytes;
 use fuseline_llm::{Dialect, Framing};
 use serde_json::{Map, Value, json};
 
 use super::key::Streamed;
+use responses::responses;
 
 /// None where the answer is not what the dialect says it should be, or the dialect's streams are not known here.
 pub(super) fn unfold(dialect: Dialect, streamed: &Streamed, plain: &[u8]) -> Option<Bytes> {
@@ -14,6 +17,7 @@ pub(super) fn unfold(dialect: Dialect, streamed: &Streamed, plain: &[u8]) -> Opt
         (Dialect::Gemini, Framing::Sse) => event(None, &answer.into()),
         (Dialect::Anthropic, Framing::Sse) => anthropic(answer)?,
         (Dialect::OpenAiChat, Framing::Sse) => chat(answer, streamed.with_usage)?,
+        (Dialect::OpenAiResponses, Framing::Sse) => responses(answer)?,
         _ => return None,
     };
     Some(text.into())

@@ -130,6 +130,64 @@ fn a_message_comes_block_by_block() {
 }
 
 #[test]
+fn a_response_comes_item_by_item() {
+    let plain = json!({
+        "id": "resp", "object": "response", "status": "completed", "model": "m", "output": [
+            {"id": "rs", "type": "reasoning", "summary": []},
+            {"id": "msg", "type": "message", "status": "completed", "role": "assistant", "content": [
+                {"type": "output_text", "text": "Because.", "annotations": []},
+            ]},
+            {"id": "fc", "type": "function_call", "status": "completed", "call_id": "c1", "name": "f", "arguments": "{\"a\":1}"},
+        ],
+        "usage": {"input_tokens": 3, "output_tokens": 5, "total_tokens": 8},
+    });
+    let whole = collected(Dialect::OpenAiResponses, &plain);
+    assert_eq!(
+        (whole.text.as_str(), whole.finish),
+        ("Because.", Finish::Stop)
+    );
+    assert_eq!(
+        (whole.usage.input_tokens, whole.usage.output_tokens),
+        (Some(3), Some(5))
+    );
+    let call = &whole.tool_calls[0];
+    assert_eq!(
+        (call.id.as_str(), call.arguments.as_str()),
+        ("c1", "{\"a\":1}")
+    );
+
+    let text = told(Dialect::OpenAiResponses, &plain);
+    let data: Vec<Value> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .map(|data| serde_json::from_str(data).unwrap())
+        .collect();
+    for (number, event) in data.iter().enumerate() {
+        assert_eq!(event["sequence_number"], number, "{event}");
+    }
+    assert_eq!(data[0]["response"]["usage"], Value::Null);
+    assert_eq!(data[0]["response"]["output"], json!([]));
+    assert_eq!(data.last().unwrap()["response"], plain);
+    let of = |kind: &str| data.iter().find(|event| event["type"] == kind).unwrap();
+    assert_eq!(of("response.output_text.delta")["delta"], "Because.");
+    assert_eq!(of("response.output_text.delta")["item_id"], "msg");
+    assert_eq!(of("response.content_part.added")["part"]["text"], "");
+    assert_eq!(
+        of("response.function_call_arguments.done")["arguments"],
+        "{\"a\":1}"
+    );
+
+    let mut failed = plain;
+    failed["status"] = "failed".into();
+    let bytes = failed.to_string();
+    let sse = streamed(Framing::Sse, false);
+    assert_eq!(
+        unfold(Dialect::OpenAiResponses, &sse, bytes.as_bytes()),
+        None
+    );
+}
+
+#[test]
 fn geminis_answer_is_its_only_event() {
     let plain = json!({"candidates": [{"content": {"parts": [{"text": "Because."}]}, "finishReason": "STOP"}]});
     assert_eq!(collected(Dialect::Gemini, &plain).text, "Because.");
