@@ -17,7 +17,7 @@ use fuseline_core::Tick;
 /// use fuseline_core::Tick;
 /// use fuseline_llm::LastGood;
 ///
-/// let mut answers = LastGood::new(1_000, Duration::from_secs(600));
+/// let mut answers = LastGood::new(1 << 20, Duration::from_secs(600));
 /// answers.insert("why?", "because", 7, Tick::ZERO);
 /// let later = Tick::ZERO + Duration::from_secs(5);
 /// assert_eq!(answers.get(&"why?", later), Some((&"because", Duration::from_secs(5))));
@@ -43,7 +43,10 @@ struct Kept<V> {
 }
 
 impl<K: Clone + Eq + Hash, V> LastGood<K, V> {
-    /// Keeps answers for `ttl`, and no more than `max_bytes` of them.
+    /// What an answer takes besides its own bytes, so that even empty ones cannot become too many.
+    pub const OVERHEAD: u64 = (2 * size_of::<K>() + size_of::<Kept<V>>()) as u64;
+
+    /// Keeps answers for `ttl`, and no more than `max_bytes` of them, [`OVERHEAD`](Self::OVERHEAD) included.
     pub fn new(max_bytes: u64, ttl: Duration) -> Self {
         Self {
             answers: HashMap::new(),
@@ -58,6 +61,7 @@ impl<K: Clone + Eq + Hash, V> LastGood<K, V> {
     /// Keeps an answer of so many bytes, in the place of the one that there was. One that is too large for all of the
     /// room is not kept; the old one goes all the same.
     pub fn insert(&mut self, key: K, value: V, bytes: u64, now: Tick) {
+        let bytes = bytes.saturating_add(Self::OVERHEAD);
         self.remove(&key);
         self.expire(now);
         if bytes > self.max_bytes {
@@ -85,7 +89,7 @@ impl<K: Clone + Eq + Hash, V> LastGood<K, V> {
         Some((&kept.value, now.since(kept.at)))
     }
 
-    /// The bytes of what is kept.
+    /// The bytes of what is kept, with the overhead of each.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -141,8 +145,13 @@ mod tests {
         Tick::from_millis(seconds * 1_000)
     }
 
-    fn answers() -> LastGood<&'static str, u32> {
-        LastGood::new(100, Duration::from_secs(10))
+    type Answers = LastGood<&'static str, u32>;
+
+    const EACH: u64 = Answers::OVERHEAD;
+
+    /// Room for 100 bytes, beside the overhead of two.
+    fn answers() -> Answers {
+        LastGood::new(100 + 2 * EACH, Duration::from_secs(10))
     }
 
     #[test]
@@ -167,27 +176,36 @@ mod tests {
         assert_eq!(answers.get(&"b", at(3)), None);
         assert_eq!(answers.get(&"a", at(3)), Some((&3, Duration::from_secs(1))));
         assert_eq!(answers.get(&"c", at(3)), Some((&4, Duration::ZERO)));
-        assert_eq!(answers.bytes(), 100);
-        answers.insert("c", 5, 101, at(4));
+        assert_eq!(answers.bytes(), 100 + 2 * EACH);
+        answers.insert("c", 5, 101 + EACH, at(4));
         assert_eq!(
             answers.get(&"c", at(4)),
             None,
             "it fits nowhere, and the old one is not the last"
         );
-        assert_eq!(answers.bytes(), 40);
+        assert_eq!(answers.bytes(), 40 + EACH);
     }
 
     #[test]
     fn neither_bytes_nor_memory_grow_with_the_number_of_answers() {
-        let mut answers: LastGood<u64, u64> = LastGood::new(1_000, Duration::from_secs(10));
+        let mut answers: LastGood<u64, u64> = LastGood::new(2_000, Duration::from_secs(10));
         for number in 0..10_000 {
             let key = number % 7 * (number % 11);
             answers.insert(key, number, number % 97, at(number / 100));
-            assert!(answers.bytes() <= 1_000);
+            assert!(answers.bytes() <= 2_000);
             let sum: u64 = answers.answers.values().map(|kept| kept.bytes).sum();
             assert_eq!(sum, answers.bytes());
             assert!(answers.order.len() <= 2 * answers.answers.len() + 16);
             assert_eq!(answers.get(&key, at(number / 100)).unwrap().0, &number);
         }
+        for number in 0..10_000 {
+            answers.insert(1_000 + number, number, 0, at(100));
+        }
+        let most = 2_000 / LastGood::<u64, u64>::OVERHEAD;
+        assert_eq!(
+            answers.answers.len() as u64,
+            most,
+            "empty answers count as well"
+        );
     }
 }

@@ -23,7 +23,8 @@ pub struct Cache<K, R> {
 }
 
 impl<K: Clone + Eq + Hash, R: Clone> Cache<K, R> {
-    /// Keeps results for `ttl`, and no more than `max_bytes` of them, by what `size` says of a key and its result.
+    /// Keeps results for `ttl`, and no more than `max_bytes` of them, by what `size` says of a key and its result:
+    /// what they hold on the heap. The two values themselves are counted anyway.
     ///
     /// ```
     /// use std::time::Duration;

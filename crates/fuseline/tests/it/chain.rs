@@ -3,6 +3,7 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
+use fuseline::classify::LastGood;
 use fuseline::{Breaker, Cache, CachedChain, Chain, Clock, Error, Kind, Outcome, State};
 
 use crate::support::{breaker, by_kind, open, patient};
@@ -317,7 +318,8 @@ async fn only_what_is_good_is_kept_and_only_failures_of_all_are_stood_in_for() {
 #[tokio::test]
 async fn results_beyond_the_bytes_leave_the_oldest_first_and_clones_share() {
     let fixture = Fixture::new();
-    let chain = cached(&fixture, 25);
+    let each = LastGood::<u32, String>::OVERHEAD + "from first".len() as u64;
+    let chain = cached(&fixture, 2 * each);
     let clone = chain.clone();
     for key in 0..3 {
         chain.call(key, text).await.unwrap();

@@ -90,7 +90,7 @@ impl Kept {
 
     fn size(&self) -> u64 {
         let headers = self.headers.values().map(HeaderValue::len).sum::<usize>();
-        (self.body.len() + headers + size_of::<Self>() + 2 * size_of::<Digest>()) as u64
+        (self.body.len() + headers) as u64
     }
 
     async fn unfolded(&self, dialect: Option<Dialect>, streamed: &Streamed) -> Option<Self> {

@@ -185,6 +185,9 @@ fn what_is_allowed_and_worth_knowing_is_noted() {
         format!("fuseline.toml:{line}: note: providers.{name}: no route names this provider")
     };
     assert_eq!(notes(BASE), [note(3, "b"), note(4, "c"), note(5, "g")]);
+    let unused = "fuseline.toml:9: note: cache: no route's on_exhausted names \"cache\"";
+    let found = notes(&format!("{BASE}[cache]\nttl = \"1m\"\n"));
+    assert!(found.contains(&unused.to_owned()), "{found:#?}");
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tokio::net::TcpStream;
 use crate::support::{CHAT, gateway, post, spawn, within};
 
 const CALLERS: usize = 24;
-const ROUNDS: usize = 12;
+const ROUNDS: usize = 24;
 
 fn canary(caller: usize) -> String {
     format!("canary-{caller:03}-of-its-own")
@@ -29,13 +29,16 @@ fn singing(replies: impl Fn(&str) -> Vec<Reply>) -> Script {
     })
 }
 
-/// The same request of every caller, by his own key: nothing but the key tells them apart.
+/// Half of the requests are the same of every caller, and nothing but the key tells them apart; the others hold his
+/// canary.
 fn request(caller: usize, round: usize) -> Request<Full<Bytes>> {
-    let body = if round.is_multiple_of(2) {
-        r#"{"model":"m","messages":[]}"#
+    let said = if round / 6 % 2 == 1 {
+        canary(caller)
     } else {
-        r#"{"model":"m","messages":[],"stream":true}"#
+        "Why?".to_owned()
     };
+    let stream = !round.is_multiple_of(2);
+    let body = format!("{{\"model\":\"m\",\"messages\":[\"{said}\"],\"stream\":{stream}}}");
     let mut request = post(CHAT, body);
     let key = format!("Bearer sk-{}", canary(caller)).parse().unwrap();
     request.headers_mut().insert("authorization", key);
@@ -147,6 +150,14 @@ async fn no_byte_of_one_callers_answer_or_error_ever_reaches_another() {
     assert_eq!(sum.good + sum.cached + sum.bad, CALLERS * ROUNDS);
     let least = sum.good.min(sum.cached).min(sum.bad);
     assert!(least >= CALLERS, "each happened to many: {sum:?}");
+    for request in first.requests().iter().chain(&second.requests()) {
+        let key = request.header("authorization").unwrap();
+        let own = key.strip_prefix("Bearer sk-").unwrap();
+        let body = String::from_utf8(request.body.to_vec()).unwrap();
+        for (at, _) in body.match_indices("canary-") {
+            assert_eq!(&body[at..at + own.len()], own);
+        }
+    }
     let used = first.connections() + second.connections();
     assert!(
         used < first.hits() + second.hits(),
