@@ -223,8 +223,8 @@ impl<'c> Course<'c> {
             judge: Judge {
                 classifier: self.proxy.classifier().clone(),
                 rules: way.upstream.rules.clone(),
+                limits,
             },
-            limits,
             heartbeat: self.proxy.config.heartbeats.of(self.call.facts.protocol()),
         };
         Ok(exchange.run(attempt, &pool, request).await)

@@ -16,6 +16,8 @@ pub(crate) struct Limits {
     pub(crate) stream: StreamTimers,
     /// How long after its first content a stream is kept back.
     pub(crate) hold_back: Duration,
+    /// What the caller's own patience has shortened limits to, where that is less than ours for him.
+    impatience: Option<Duration>,
 }
 
 /// A limit, and its name in configuration.
@@ -42,15 +44,37 @@ impl Limits {
             min_tokens_per_second: timeouts.min_tokens_per_second,
             cancel_counts_after,
         };
-        Self {
+        let mut limits = Self {
             budget,
             answer: timeouts.answer,
-            stream: match read_timeout {
-                Some(seconds) => stream.for_read_timeout(seconds),
-                None => stream,
-            },
+            stream,
             hold_back,
+            impatience: None,
+        };
+        if let Some(seconds) = read_timeout {
+            limits.shorten(seconds);
         }
+        limits
+    }
+
+    fn shorten(&mut self, read_timeout: &str) {
+        let ours = self.stream.clone();
+        self.stream = ours.clone().for_read_timeout(read_timeout);
+        let shortened = [
+            (self.stream.first_token, ours.first_token),
+            (self.stream.stall, ours.stall),
+            (self.stream.idle, ours.idle),
+        ];
+        let shortened = shortened.into_iter().find(|(his, ours)| his < ours);
+        self.impatience = shortened
+            .map(|(his, _)| his)
+            .filter(|his| *his < ours.cancel_counts_after);
+    }
+
+    /// Whether a limit of this length that has passed was the caller's own: he would have left, and that says nothing of
+    /// the provider. Where he has waited for `cancel_counts_after`, it does.
+    pub(crate) fn is_callers(&self, after: Duration) -> bool {
+        self.impatience == Some(after)
     }
 
     /// How long the head may take, and all of an answer that is read before it is passed on.
