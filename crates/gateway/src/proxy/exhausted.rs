@@ -12,7 +12,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use fuseline_llm::{Fallback, Operation, Plan, Reason, Step, Target};
+use fuseline_llm::{Fallback, Operation, Plan, Reason, Step};
 
 use super::Proxy;
 use super::cache::Kept;
@@ -84,13 +84,11 @@ impl<'c> Exhausted<'c> {
             let left = match step {
                 OnExhausted::Cache => self.recall(context).await,
                 OnExhausted::Elsewhere(elsewhere) if may_go_on => {
-                    let ways_before = ways.len();
-                    self.go_on(elsewhere, ways, context);
-                    let further = ways.iter().skip(ways_before).map(|way| way.target.clone());
-                    let further: Vec<Target> = further.collect();
+                    let further = self.ways_to(elsewhere, ways, context);
                     (!further.is_empty()).then(|| {
+                        plan.extend(further.iter().map(|way| way.target.clone()));
+                        ways.extend(further);
                         let now = context.now();
-                        plan.extend(further);
                         Left::Step(plan.next(|target| admit(ways, context, target, now), now))
                     })
                 }
@@ -118,14 +116,19 @@ impl<'c> Exhausted<'c> {
         Some(wait)
     }
 
-    /// Adds the ways to a target, or to a route's, that the call has not been offered yet.
-    fn go_on(&mut self, elsewhere: &'c Elsewhere, ways: &mut Vec<Way<'c>>, context: &Context) {
+    /// The ways to a target, or to a route's, that the call has not been offered yet. With a route come its own steps.
+    fn ways_to(
+        &mut self,
+        elsewhere: &'c Elsewhere,
+        known: &[Way<'c>],
+        context: &Context,
+    ) -> Vec<Way<'c>> {
         let targets: &[config::Target] = match elsewhere {
             Elsewhere::Target(target) => std::slice::from_ref(target),
             Elsewhere::Route(model) => {
                 let mut routes = self.proxy.config.routes.iter();
                 let Some(route) = routes.find(|route| route.model.as_str() == model) else {
-                    return;
+                    return Vec::new();
                 };
                 for step in route.on_exhausted.iter().rev() {
                     self.steps.push_front(step);
@@ -134,18 +137,17 @@ impl<'c> Exhausted<'c> {
             }
         };
         let now = context.now();
-        for target in targets {
+        let ways = targets.iter().flat_map(|target| {
             let (provider, model) = (target.provider.as_str(), target.model.as_deref());
-            let further = self
-                .proxy
-                .ways_to(self.call, provider, model, Answerer::LastResort, now);
-            let is_new = |way: &Way<'_>| {
-                let known = |other: &Way<'_>| other.target.is_same_model(&way.target);
-                !ways.iter().any(known)
-            };
-            let further: Vec<_> = further.into_iter().filter(is_new).collect();
-            ways.extend(further);
-        }
+            self.proxy
+                .ways_to(self.call, provider, model, Answerer::LastResort, now)
+        });
+        let is_new = |way: &Way<'_>| {
+            !known
+                .iter()
+                .any(|other| other.target.is_same_model(&way.target))
+        };
+        ways.filter(is_new).collect()
     }
 
     async fn recall(&self, context: &mut Context) -> Option<Left> {
