@@ -6,9 +6,7 @@ const LATER: &[(&str, Option<&str>)] = &[
     ("strategy", Some("\"priority\"")),
     ("price", None),
     ("weight", None),
-    ("on_exhausted", Some("[]")),
     ("on", None),
-    ("replay_memory", None),
 ];
 
 /// The name under which the key at this path is told to have no effect yet, if this value of it has none.

@@ -7,9 +7,11 @@ use fuseline_llm::{Attempt, Evidence, Plan, Reason, Standing, Step, Terms, Verdi
 use hyper::body::Incoming;
 
 use super::Proxy;
+use super::cache::Kept;
 use super::context::Context;
 use super::driven::Driven;
 use super::exchange::{Answer, Came, Exchange, Flow};
+use super::exhausted::{Exhausted, Left};
 use super::ingress::Call;
 use super::limits::Limits;
 use super::outage::OURS;
@@ -27,6 +29,8 @@ pub(crate) enum Ending {
     Opened(Answer<Flow>, Box<Driven>, Duration),
     /// The caller gets this.
     Answered(Answer<Option<Incoming>>, Repeating),
+    /// The caller gets an answer of the past, which is so old.
+    Recalled(Kept, Duration),
     /// The caller gets an answer of ours.
     Refused(Refusal),
 }
@@ -47,6 +51,7 @@ pub(crate) struct Course<'c> {
     context: &'c mut Context,
     ways: Vec<Way<'c>>,
     plan: Plan,
+    exhausted: Exhausted<'c>,
     /// The last whole answer, and the index of the way by which it came.
     kept: Option<(usize, Answer<Option<Incoming>>)>,
     /// The status of the last failure.
@@ -60,8 +65,8 @@ impl<'c> Course<'c> {
         let targets = ways.iter().map(|way| way.target.clone()).collect();
         let limits = proxy.limits_over(call, &ways);
         let plan = Plan::new(targets, limits, proxy.seed(), now);
-        if !proxy.may_repeat(call) {
-            context.because("the request is longer than replay_limit, so it is sent once");
+        if let Some(why) = call.replay.once() {
+            context.because(why);
         }
         Self {
             proxy,
@@ -69,6 +74,7 @@ impl<'c> Course<'c> {
             context,
             ways,
             plan,
+            exhausted: Exhausted::new(proxy, call),
             kept: None,
             last: None,
         }
@@ -84,7 +90,10 @@ impl<'c> Course<'c> {
                 Step::Try(at) => self.begin(at),
                 Step::RetryAfter { target, delay } => self.again(target, delay, visit.take()).await,
                 Step::Wait(wait) => Err(self.sit_out(wait).await),
-                Step::GiveUp(reason) => return self.give_up(reason),
+                Step::GiveUp(reason) => match self.give_up(reason).await {
+                    Ok(ending) => return ending,
+                    Err(step) => Err(step),
+                },
             };
             let (at, mut attempt) = match begun {
                 Ok(begun) => begun,
@@ -272,8 +281,24 @@ impl<'c> Course<'c> {
         stands
     }
 
-    /// No further attempt: what was answered last, or why nobody was asked.
-    fn give_up(mut self, reason: Reason) -> Ending {
+    /// No further attempt: what was answered last, or why nobody was asked. Unless something is left for when every
+    /// target is out: then the step that it leads to.
+    async fn give_up(&mut self, reason: Reason) -> Result<Ending, Step> {
+        let Self {
+            exhausted,
+            plan,
+            ways,
+            context,
+            ..
+        } = self;
+        match exhausted.next(reason, plan, ways, context).await {
+            Some(Left::Step(step)) => Err(step),
+            Some(Left::Recalled(kept, age)) => Ok(Ending::Recalled(kept, age)),
+            None => Ok(self.end(reason)),
+        }
+    }
+
+    fn end(&mut self, reason: Reason) -> Ending {
         let repeated = self.plan.attempts() > 1 && reason != Reason::Final;
         if let Some((at, answer)) = self.kept.take() {
             if let Some(way) = self.ways.get(at) {
@@ -298,7 +323,7 @@ impl<'c> Course<'c> {
         self.refused()
     }
 
-    fn refused(self) -> Ending {
+    fn refused(&mut self) -> Ending {
         if self.proxy.outage.stands() {
             self.context.because(OURS);
         }
@@ -312,9 +337,14 @@ impl<'c> Course<'c> {
         } else {
             Cause::Open
         };
-        let wait = refusals()
+        let told = refusals()
             .map(|refused| refused.rejection.retry_after)
-            .min()
+            .min();
+        // What they said before a wait is out of date.
+        let soonest = self.plan.soonest();
+        let wait = soonest
+            .filter(|_| self.exhausted.has_waited())
+            .or(told)
             .unwrap_or(NO_ROOM);
         let model = self.call.facts.model();
         let what = model.map_or_else(

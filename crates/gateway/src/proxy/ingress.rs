@@ -11,9 +11,11 @@ use hyper::body::Incoming;
 use secrecy::SecretString;
 
 use super::address;
+use super::cache::Slot;
 use super::headers;
 use super::own::{greeting, model_list, protocol_of};
 use super::refusal::Refusal;
+use super::replay::{Replay, ReplayMemory};
 use super::respond::Body;
 use crate::config::{Config, Route};
 use crate::token;
@@ -40,6 +42,9 @@ pub(crate) struct Call {
     pub(crate) facts: RequestFacts,
     pub(crate) lane: Lane,
     pub(crate) fallback: Fallback,
+    /// Where its answer may be kept; filled by whoever keeps it.
+    pub(crate) slot: Option<Slot>,
+    pub(crate) replay: Replay,
 }
 
 /// Where a call goes.
@@ -60,7 +65,11 @@ pub(crate) enum Answered {
 }
 
 /// Reads a request as far as a target must be known for it.
-pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<Call, Answered> {
+pub(crate) async fn read(
+    config: &Config,
+    memory: &ReplayMemory,
+    request: Request<Incoming>,
+) -> Result<Call, Answered> {
     if let Some(greeting) = greeting(&request) {
         return Err(Answered::Here(Box::new(greeting)));
     }
@@ -106,6 +115,7 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         headers.remove(carrier);
     }
     let query = parts.uri.query().map(str::to_owned);
+    let replay = memory.keep(body.len());
     let fallback = if facts.operation() == Operation::Other {
         Fallback::Off
     } else {
@@ -120,6 +130,8 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         facts,
         lane,
         fallback,
+        slot: None,
+        replay,
     })
 }
 

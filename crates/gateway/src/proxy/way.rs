@@ -82,7 +82,7 @@ impl Proxy {
         ways.collect()
     }
 
-    fn ways_to(
+    pub(super) fn ways_to(
         &self,
         call: &Call,
         provider: &str,

@@ -9,6 +9,8 @@
 //! no wait reaches it; a target that does not admit is not tried; a probe is not repeated; once a request may be
 //! running somewhere without our knowing its end, it is sent to at most one other target.
 
+mod beyond;
+
 use std::time::Duration;
 
 use fuseline_core::{Kind, Scope, Tick};
@@ -148,7 +150,7 @@ impl Plan {
         }
         match next {
             Next::Never => return Step::GiveUp(Reason::Final),
-            Next::Once if !self.unknown_end.take() => return Step::GiveUp(Reason::Exhausted),
+            Next::Once if !self.unknown_end.take() => return Step::GiveUp(Reason::UnknownEnd),
             Next::Once | Next::Yes => {}
         }
         if verdict.scope != Scope::Key {
