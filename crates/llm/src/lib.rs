@@ -83,8 +83,11 @@ pub use evidence::{Citation, Evidence, Fault};
 pub use head::{Head, Headers};
 pub use hints::{Hint, HintInput, HintSource, wait_hint};
 pub use mask::mask;
-pub use request::{Operation, Protocol, RequestFacts, Shape};
-pub use route::{Admission, Fallback, Limits, Plan, Reason, Route, Standing, Step};
+pub use request::{Operation, Price, Protocol, RequestFacts, Shape, Tokens};
+pub use route::{
+    Admission, Contender, Detours, Fallback, Limits, OnFailure, Pace, Plan, Reason, RetryBudget,
+    Route, Standing, Step, Strategy,
+};
 pub use stream::{
     Collector, Completion, Dialect, ErrorEvent, Finish, Framing, Incomplete, IncompleteReason,
     Piece, Scanned, Scanner, Seen, StreamEnding, StreamEvent, StreamGuard, StreamReader,
