@@ -3,6 +3,7 @@
 //! Later wins, key by key: built in < file < environment < flags. Each section's type stands in one file with the
 //! function that reads it; that function is the only list of the section's keys, types and defaults.
 
+mod authorities;
 mod breaker;
 mod check;
 mod classify;
@@ -33,6 +34,7 @@ use std::sync::Arc;
 
 use fuseline_core::{Policy, PolicySpec};
 use fuseline_llm::{Classifier, reasoning_first_token};
+use rustls::pki_types::CertificateDer;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
@@ -65,6 +67,8 @@ pub struct Config {
     pub log: LevelFilter,
     /// Callers must show one of these, as `authorization: Bearer` or `x-api-key`; empty = nobody is asked.
     pub client_tokens: Vec<SecretString>,
+    /// Certificate authorities that are trusted beside the public ones.
+    pub authorities: Vec<CertificateDer<'static>>,
     /// Sizes, counts and times that bound the process.
     pub limits: Limits,
     /// Providers by name.

@@ -128,7 +128,7 @@ impl Proxy {
         Ok(Self {
             upstreams: upstreams.collect::<Result<_, BuildError>>()?,
             guards: Guards::new(&config, seed),
-            clients: Clients::new(crypto)?,
+            clients: Clients::new(crypto, &config.authorities)?,
             outage: Outage::default(),
             classifier: config.classifier(),
             config,

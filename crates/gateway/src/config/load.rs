@@ -20,7 +20,7 @@ use super::reference::Row;
 use super::route::Route;
 use super::secret::Secrets;
 use super::timeouts::TimeoutSpec;
-use super::{Config, breaker, classify, doors, zero};
+use super::{Config, authorities, breaker, classify, doors, zero};
 
 /// Longest configuration file.
 const MAX_FILE: u64 = 4 << 20;
@@ -180,6 +180,7 @@ impl Config {
                 "client_tokens",
                 "callers must show one of these; needed beyond loopback",
             ),
+            authorities: authorities::read(section),
             limits: Limits::read(section),
             timeouts: section.table("timeouts", TimeoutSpec::read),
             heartbeats: section.table("heartbeats", Heartbeats::read),

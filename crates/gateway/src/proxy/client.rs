@@ -19,6 +19,8 @@ use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::crypto::CryptoProvider;
+use rustls::pki_types::CertificateDer;
+use rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
 
 /// A client for requests whose body is at hand.
@@ -38,12 +40,24 @@ const CONNECTION_WINDOW: u32 = 256 * STREAM_WINDOW;
 const IDLE_CONNECTION: Duration = Duration::from_secs(30);
 
 impl Clients {
-    pub(crate) fn new(crypto: Arc<CryptoProvider>) -> Result<Self, rustls::Error> {
+    /// `authorities` are trusted beside the public ones.
+    pub(crate) fn new(
+        crypto: Arc<CryptoProvider>,
+        authorities: &[CertificateDer<'static>],
+    ) -> Result<Self, rustls::Error> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
-        let tls = HttpsConnectorBuilder::new().with_provider_and_webpki_roots(crypto)?;
-        let connector = tls
+        let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+        for authority in authorities {
+            roots.add(authority.clone())?;
+        }
+        let tls = ClientConfig::builder_with_provider(crypto)
+            .with_safe_default_protocol_versions()?
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls)
             .https_or_http()
             .enable_all_versions()
             .wrap_connector(tcp);

@@ -315,7 +315,7 @@ fn keys_without_effect_yet_are_each_named_once() {
     found.dedup();
     assert_eq!(found.len(), count);
     assert!(
-        found.contains(&"fuseline.toml:42: note: on_exhausted: not in effect yet".to_owned()),
+        found.contains(&"fuseline.toml:43: note: on_exhausted: not in effect yet".to_owned()),
         "{found:#?}"
     );
     assert!(!format!("{found:?}").contains("cancel_counts_after"));

@@ -22,4 +22,5 @@ mod replay;
 mod shutdown;
 mod streams;
 mod support;
+mod tls;
 mod wire;
