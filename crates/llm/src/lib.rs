@@ -91,7 +91,7 @@ pub use route::{
 pub use stream::{
     Collector, Completion, Dialect, ErrorEvent, Finish, Framing, Incomplete, IncompleteReason,
     Piece, Scanned, Scanner, Seen, StreamEnding, StreamEvent, StreamGuard, StreamReader,
-    StreamTimers, Timer, ToolCall, Usage, reasoning_first_token,
+    StreamTimers, Timer, ToolCall, Usage, read_timeout, reasoning_first_token,
 };
 pub use target::{Owner, Target, credential_id};
 pub use verdict::Verdict;

@@ -4,11 +4,7 @@
 const LATER: &[(&str, Option<&str>)] = &[
     ("state", Some("\"off\"")),
     ("fleet", None),
-    ("strategy", Some("\"priority\"")),
-    ("price", None),
-    ("weight", None),
     ("on_exhausted", Some("[]")),
-    ("on", None),
     ("replay_memory", None),
 ];
 

@@ -1,6 +1,7 @@
 //! `Detours`: what an operator wants after failures of some kinds, instead of what the table says.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use fuseline_core::Kind;
 
@@ -24,18 +25,13 @@ pub enum OnFailure {
 pub struct Detours {
     /// By kind of failure.
     pub on: BTreeMap<Kind, OnFailure>,
-    /// The first so many targets are the route's own; those behind them are reached by [`OnFailure::To`] alone. None = all
-    /// are the route's own.
-    pub own: Option<usize>,
+    /// The targets that are reached by [`OnFailure::To`] alone.
+    pub aside: Range<usize>,
     /// The context of each target in tokens, as far as it is known.
     pub contexts: Vec<Option<u64>>,
 }
 
 impl Detours {
-    pub(super) fn is_own(&self, at: usize) -> bool {
-        self.own.is_none_or(|own| at < own)
-    }
-
     pub(super) fn context(&self, at: usize) -> Option<u64> {
         self.contexts.get(at).copied().flatten()
     }

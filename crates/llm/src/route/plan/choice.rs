@@ -18,7 +18,7 @@ impl Plan {
         };
         let wanted: Vec<usize> = self.wanted.iter().copied().filter(is_open).collect();
         let others = (0..self.targets.len())
-            .filter(|at| self.detours.is_own(*at) && is_open(at) && !wanted.contains(at));
+            .filter(|at| !self.detours.aside.contains(at) && is_open(at) && !wanted.contains(at));
         let others = others.collect();
         [wanted, others]
     }

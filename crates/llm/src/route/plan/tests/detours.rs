@@ -9,7 +9,7 @@ fn three() -> Vec<Target> {
 fn ruled(on: impl IntoIterator<Item = (Kind, OnFailure)>, own: usize) -> Plan {
     plan_of(three(), 1).with_detours(Detours {
         on: on.into_iter().collect(),
-        own: Some(own),
+        aside: own..3,
         contexts: vec![Some(4_000), Some(4_000), Some(32_000)],
     })
 }

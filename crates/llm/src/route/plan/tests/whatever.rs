@@ -109,7 +109,7 @@ proptest! {
         let is_usual = rules.is_empty() && own >= targets.len();
         let returned: Vec<Kind> = rules.iter().filter(|(_, rule)| **rule == OnFailure::Return).map(|(kind, _)| *kind).collect();
         let mut plan = Plan::new(targets.clone(), limits, seed, T0)
-            .with_detours(Detours { on: rules, own: Some(own), contexts })
+            .with_detours(Detours { on: rules, aside: own..5, contexts })
             .with_retry_budget(Arc::clone(&budget));
         let (mut paid, mut unknown) = (0, 0);
         let mut now = T0;
