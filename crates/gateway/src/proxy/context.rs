@@ -7,12 +7,13 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fuseline_core::{Clock, Kind, Registry, Tick};
-use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage};
+use fuseline_core::{Clock, Kind, Reason, Registry, Tick};
+use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage, Verdict};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::state_of;
+use super::story::Story;
 use crate::caller::{CLIENT_SLOW, Caller};
 
 /// Longer explanations are cut: a header is no place for a story.
@@ -31,6 +32,7 @@ pub(crate) struct Context {
     kind: Option<Kind>,
     status: Option<StatusCode>,
     why: String,
+    story: Story,
     streamed: Option<Streamed>,
 }
 
@@ -63,6 +65,7 @@ impl Context {
             kind: Some(Kind::Cancelled),
             status: None,
             why: String::new(),
+            story: Story::default(),
             streamed: None,
         }
     }
@@ -112,6 +115,27 @@ impl Context {
             let separator = if self.why.is_empty() { "" } else { "; " };
             let _ = write!(self.why, "{separator}{reason}");
         }
+    }
+
+    /// An attempt has failed.
+    pub(crate) fn failed(&mut self, target: String, kind: Kind, verdict: &Verdict) {
+        self.because(format_args!("{target}: {kind} ({})", verdict.evidence));
+        self.story.tried(target, kind, verdict);
+    }
+
+    /// A target was not asked.
+    pub(crate) fn skipped(&mut self, target: String, reason: Reason, wait: Duration) {
+        self.story.skipped(target, reason, wait);
+    }
+
+    /// What became of the call at each of its targets.
+    pub(crate) fn story(&self) -> &Story {
+        &self.story
+    }
+
+    /// How many attempts there were.
+    pub(crate) fn attempts(&self) -> u32 {
+        self.attempts
     }
 
     /// Why the call ended as it did.

@@ -27,6 +27,9 @@ const CLIENT_TOKEN_HEADERS: [HeaderName; 3] = [
 ];
 const FALLBACK_HEADER: &str = "x-fuseline-fallback";
 const ROUTE_HEADER: &str = "x-fuseline-route";
+const BUDGET_HEADER: &str = "x-fuseline-budget-ms";
+/// How often an SDK has repeated this call already.
+const RETRY_COUNT: &str = "x-stainless-retry-count";
 
 /// A request, read and understood.
 pub(crate) struct Call {
@@ -40,6 +43,10 @@ pub(crate) struct Call {
     pub(crate) facts: RequestFacts,
     pub(crate) lane: Lane,
     pub(crate) fallback: Fallback,
+    /// What the caller gives it until its answer is committed, if that is less than the route does.
+    pub(crate) budget: Duration,
+    /// It is a caller's own repetition.
+    pub(crate) is_repeated: bool,
 }
 
 /// Where a call goes.
@@ -91,7 +98,7 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         return Err(Answered::Here(Box::new(list)));
     }
     let (parts, body) = request.into_parts();
-    let steering = Steering::of(&parts.headers);
+    let steering = Steering::of(&parts.headers).map_err(refuse)?;
     let body = read_body(body, config.limits.max_body)
         .await
         .map_err(refuse)?;
@@ -101,6 +108,7 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         None => lane(config, &facts, &path, &steering).map_err(refuse)?,
     };
     let mut headers = parts.headers;
+    let is_repeated = number(&headers, RETRY_COUNT).is_some_and(|count| count > 0);
     headers::strip_request(&mut headers);
     for carrier in carriers {
         headers.remove(carrier);
@@ -120,6 +128,8 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         facts,
         lane,
         fallback,
+        budget: steering.budget,
+        is_repeated,
     })
 }
 
@@ -196,18 +206,32 @@ fn check_token(tokens: &[SecretString], headers: &HeaderMap) -> Option<Vec<Heade
 struct Steering {
     route: Option<String>,
     fallback: Fallback,
+    budget: Duration,
 }
 
 impl Steering {
-    fn of(headers: &HeaderMap) -> Self {
+    fn of(headers: &HeaderMap) -> Result<Self, Refusal> {
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let off = text(FALLBACK_HEADER).is_some_and(|value| value.eq_ignore_ascii_case("off"));
         let fallback = if off { Fallback::Off } else { Fallback::On };
-        Self {
+        let budget = match (headers.get(BUDGET_HEADER), number(headers, BUDGET_HEADER)) {
+            (None, _) => Duration::MAX,
+            (Some(_), Some(millis)) if millis > 0 => Duration::from_millis(millis),
+            (Some(_), _) => {
+                let form = "a whole number of milliseconds, such as 30000";
+                return Err(Refusal::bad_header(BUDGET_HEADER, form));
+            }
+        };
+        Ok(Self {
             route: text(ROUTE_HEADER).map(str::to_owned),
             fallback,
-        }
+            budget,
+        })
     }
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
 fn lane(

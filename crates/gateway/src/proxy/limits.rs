@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fuseline_llm::{Shape, StreamTimers};
+use fuseline_llm::{Shape, StreamTimers, read_timeout};
 
 use crate::config::Timeouts;
 
@@ -26,13 +26,13 @@ pub(crate) struct Limit {
 }
 
 impl Limits {
-    /// `read_timeout` is what the caller says in `x-stainless-read-timeout`; it makes no limit longer.
+    /// `patience` is what the caller says in `x-stainless-read-timeout`; it makes no limit longer.
     pub(crate) fn new(
         timeouts: &Timeouts,
         cancel_counts_after: Duration,
         hold_back: Duration,
         budget: Duration,
-        read_timeout: Option<&str>,
+        patience: Option<&str>,
     ) -> Self {
         let stream = StreamTimers {
             first_token: timeouts.first_token,
@@ -44,8 +44,10 @@ impl Limits {
         };
         Self {
             budget,
-            answer: timeouts.answer,
-            stream: match read_timeout {
+            answer: patience
+                .and_then(read_timeout)
+                .map_or(timeouts.answer, |wait| wait.min(timeouts.answer)),
+            stream: match patience {
                 Some(seconds) => stream.for_read_timeout(seconds),
                 None => stream,
             },
