@@ -26,6 +26,8 @@ pub(crate) struct Context {
     caller: Caller,
     began: Tick,
     attempts: u32,
+    /// Among them those whose connection was dead, which count for nothing.
+    replaced: u32,
     target: Option<Target>,
     answerer: Answerer,
     /// What went wrong last; while something is still going on, that the caller left before its end.
@@ -60,6 +62,7 @@ impl Context {
             registry: registry.clone(),
             caller,
             attempts: 0,
+            replaced: 0,
             target: None,
             answerer: Answerer::First,
             kind: Some(Kind::Cancelled),
@@ -133,9 +136,14 @@ impl Context {
         &self.story
     }
 
-    /// How many attempts there were.
-    pub(crate) fn attempts(&self) -> u32 {
-        self.attempts
+    /// Whether nothing has been sent yet.
+    pub(crate) fn is_first(&self) -> bool {
+        self.attempts == 0
+    }
+
+    /// The attempt that was begun last had a dead connection, and is made again.
+    pub(crate) fn replaced(&mut self) {
+        self.replaced += 1;
     }
 
     /// Why the call ended as it did.
@@ -159,7 +167,8 @@ impl Context {
             headers.insert(HeaderName::from_static(name), header_text(value));
         };
         add("x-fuseline-request-id", &self.id);
-        add("x-fuseline-attempts", &self.attempts.to_string());
+        let attempts = self.attempts - self.replaced;
+        add("x-fuseline-attempts", &attempts.to_string());
         add(
             "x-fuseline-fallback",
             if self.answerer == Answerer::Fallback {
@@ -218,7 +227,7 @@ impl Drop for Context {
             status,
             target = self.target_name(),
             breaker_state = self.breaker_state(),
-            attempts = self.attempts,
+            attempts = self.attempts - self.replaced,
             kind,
             took_ms,
             first_token_ms = streamed.and_then(|stream| stream.first_token).map(millis),

@@ -112,9 +112,13 @@ impl<'c> Course<'c> {
                 }
                 Came::Nothing(verdict) => verdict,
             };
-            self.note(at, &verdict);
-            self.time_answer(at, &attempt, &verdict, now);
             let standing = attempt.standing(now);
+            if self.plan.replaces_connection(&verdict, standing, now) {
+                self.context.replaced();
+            } else {
+                self.note(at, &verdict);
+            }
+            self.time_answer(at, &attempt, &verdict, now);
             if self.is_ours(at, Some(&verdict.evidence), now) && standing == Standing::Probe {
                 attempt.acquit();
             }

@@ -19,6 +19,7 @@ mod mock;
 mod outage;
 mod proxy;
 mod replay;
+mod routing;
 mod shutdown;
 mod streams;
 mod support;

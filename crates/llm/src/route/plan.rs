@@ -148,6 +148,7 @@ impl Plan {
             return Step::GiveUp(Reason::Final);
         };
         if self.replaces_connection(verdict, standing, now) {
+            self.replacement = Chance::Used;
             return Step::RetryAfter {
                 target: at,
                 delay: Duration::ZERO,

@@ -30,7 +30,7 @@ impl Course<'_> {
         let Some(way) = self.ways.get(at) else {
             return Err(Refusal::unreadable());
         };
-        if self.context.attempts() == 0 {
+        if self.context.is_first() {
             self.count_first();
         }
         self.context.attempt();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use fuseline_core::{Kind, Tick};
 
-use super::{Again, Plan};
+use super::{Again, Chance, Plan};
 use crate::evidence::Evidence;
 use crate::route::step::{Admission, Standing};
 use crate::target::Target;
@@ -15,19 +15,15 @@ const BASE: Duration = Duration::from_millis(500);
 const OVERLOADED_BASE: Duration = Duration::from_secs(2);
 
 impl Plan {
-    /// A connection that was dead before the provider began is replaced once a visit: no attempt, no retry.
-    pub(super) fn replaces_connection(
-        &mut self,
-        verdict: &Verdict,
-        standing: Standing,
-        now: Tick,
-    ) -> bool {
-        let replaceable =
+    /// Whether [`after`](Self::after) will replace the attempt's connection: one that was dead before the provider began is
+    /// replaced once a visit, which is no attempt and no retry.
+    pub fn replaces_connection(&self, verdict: &Verdict, standing: Standing, now: Tick) -> bool {
+        let is_replaceable =
             matches!(verdict.evidence, Evidence::Fault(fault) if fault.is_replaceable());
-        replaceable
+        is_replaceable
             && standing != Standing::Outdated
             && !self.remaining(now).is_zero()
-            && self.replacement.take()
+            && self.replacement == Chance::Left
     }
 
     /// Whether another key of the same model takes calls: then the limited one rests alone.
