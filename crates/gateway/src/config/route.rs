@@ -33,6 +33,8 @@ pub struct Route {
     /// Whether a request whose outcome is unknown is sent again like any other, all attempts under one
     /// `Idempotency-Key`.
     pub resend_unknown: bool,
+    /// The share of answers after whose time a second target is asked as well; none = never.
+    pub hedge: Option<f64>,
     /// How long after its first content a stream is kept back.
     pub hold_back: Duration,
     /// What is left to do when every target is out, in order.

@@ -1,6 +1,7 @@
 //! `Course`: one call's attempts, one after the other, as its plan has them.
 
 mod attempt;
+mod hedge;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -88,15 +89,15 @@ impl<'c> Course<'c> {
                 Step::Wait(wait) => Err(self.sit_out(wait).await),
                 Step::GiveUp(reason) => return self.give_up(reason),
             };
-            let (at, mut attempt) = match begun {
+            let (at, attempt) = match begun {
                 Ok(begun) => begun,
                 Err(next) => {
                     step = next;
                     continue;
                 }
             };
-            let came = match self.attempt(at, &mut attempt).await {
-                Ok(came) => came,
+            let (at, mut attempt, came) = match self.attempt(at, attempt).await {
+                Ok(done) => done,
                 Err(refusal) => return Ending::Refused(refusal),
             };
             let now = self.context.now();

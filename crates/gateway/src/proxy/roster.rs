@@ -16,6 +16,8 @@ use crate::config::{Config, Elsewhere, OnKind, Route, Target};
 /// What the calls of a route, or of a provider that is passed through, have in common.
 pub(crate) struct Roster {
     pub(crate) strategy: Strategy,
+    /// The share of answers after whose time a second target is asked as well.
+    pub(crate) hedge: Option<f64>,
     /// The route's own in the order written, and behind them those that only a rule leads to.
     pub(crate) stops: Vec<Stop>,
     /// How many of them are the route's own.
@@ -34,6 +36,7 @@ pub(crate) struct Stop {
 impl Roster {
     pub(crate) fn of_route(config: &Config, route: &Route) -> Self {
         let mut roster = Self::new(route.strategy, route.targets.iter().cloned());
+        roster.hedge = route.hedge;
         for (kind, rule) in &route.on {
             let rule = match rule {
                 OnKind::Next => OnFailure::Next,
@@ -68,11 +71,17 @@ impl Roster {
         let stops: Vec<_> = targets.map(Stop::new).collect();
         Self {
             strategy,
+            hedge: None,
             own: stops.len(),
             stops,
             on: BTreeMap::new(),
             retries: Arc::default(),
         }
+    }
+
+    /// Whether anybody wants to know how long answers take.
+    pub(crate) fn keeps_time(&self) -> bool {
+        self.strategy == Strategy::Fastest || self.hedge.is_some()
     }
 
     /// The index of a target, which joins the roster if it is not there.
@@ -156,6 +165,11 @@ impl Seat {
     pub(crate) fn load(&self, shape: Shape, now: Tick) -> Option<f64> {
         let in_flight = self.in_flight.load(Ordering::Relaxed);
         self.with_pace(shape, |pace| pace.load(in_flight, now))
+    }
+
+    /// The time within which this share of the answers came lately; see [`Pace::quantile`].
+    pub(crate) fn quantile(&self, shape: Shape, share: f64) -> Option<Duration> {
+        self.with_pace(shape, |pace| pace.quantile(share))
     }
 
     fn with_pace<T>(&self, shape: Shape, act: impl FnOnce(&mut Pace) -> T) -> T {

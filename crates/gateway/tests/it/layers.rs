@@ -101,6 +101,7 @@ fn a_route_arrives_whole() {
         [(None, Some(50)), (Some(128_000), None)]
     );
     assert!(route.resend_unknown && !config.routes[1].resend_unknown);
+    assert_eq!((route.hedge, config.routes[1].hedge), (Some(0.99), None));
     assert_eq!(route.strategy, Strategy::Cheapest);
     assert_eq!(
         (route.budget, route.max_wait, route.hold_back),

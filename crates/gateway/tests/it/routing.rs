@@ -2,6 +2,7 @@
 
 mod bodies;
 mod budget;
+mod hedge;
 mod places;
 mod reports;
 mod rules;

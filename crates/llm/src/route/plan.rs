@@ -11,6 +11,7 @@
 //! other target, unless [`Limits::resend_unknown`] says otherwise.
 
 mod choice;
+mod hedge;
 mod retry;
 
 use std::sync::Arc;

@@ -82,6 +82,7 @@ impl Route {
                 false,
                 "send a request whose outcome is unknown again, under one Idempotency-Key",
             ),
+            hedge: hedge(section),
             hold_back: section.get(
                 "hold_back",
                 secs(0),
@@ -95,6 +96,14 @@ impl Route {
         survey.routes.push(outline);
         Some(route)
     }
+}
+
+fn hedge(section: &mut Section<'_, '_>) -> Option<f64> {
+    let doc = "share of answers, such as 0.95, after whose time a second target is asked as well";
+    let share = section.opt("hedge", None, doc);
+    let fits = share.is_none_or(|share| (0.5..=0.999).contains(&share));
+    section.ensure(fits, "hedge", "is out of range", "write 0.5 to 0.999");
+    share
 }
 
 /// What has no price could not be compared.

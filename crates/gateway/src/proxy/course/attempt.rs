@@ -2,14 +2,19 @@
 
 use std::time::Duration;
 
+use bytes::Bytes;
 use fuseline_core::{Count, Kind, Policy, Tick};
-use fuseline_llm::{Evidence, Strategy, Terms, Verdict};
+use fuseline_llm::{Evidence, Terms, Verdict};
+use http::Request;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http_body_util::Full;
 
+use super::super::client::Pool;
 use super::super::driven::Driven;
 use super::super::exchange::{Came, Exchange, Flow};
 use super::super::limits::Limits;
 use super::super::refusal::Refusal;
+use super::super::roster::Roster;
 use super::super::watched::Judge;
 use super::super::way::Way;
 use super::Course;
@@ -20,13 +25,28 @@ const READ_TIMEOUT: &str = "x-stainless-read-timeout";
 /// By which a provider knows a request that it has carried out already.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
-impl Course<'_> {
-    /// Sends the request to a target and sees what comes back.
-    pub(super) async fn attempt(
-        &mut self,
-        at: usize,
-        attempt: &mut Driven,
-    ) -> Result<Came, Refusal> {
+/// A request that is about to be sent.
+pub(super) struct Prepared<'c> {
+    exchange: Exchange<'c>,
+    pool: Pool,
+    request: Request<Full<Bytes>>,
+}
+
+impl Prepared<'_> {
+    /// Sends it and sees what comes back.
+    pub(super) async fn run(self, mut attempt: Box<Driven>) -> (Box<Driven>, Came) {
+        let came = self
+            .exchange
+            .run(&mut attempt, &self.pool, self.request)
+            .await;
+        (attempt, came)
+    }
+}
+
+impl<'c> Course<'c> {
+    /// The request to a target, as it is about to be sent.
+    pub(super) fn prepare(&mut self, at: usize) -> Result<Prepared<'c>, Refusal> {
+        self.answers(at);
         let Some(way) = self.ways.get(at) else {
             return Err(Refusal::unreadable());
         };
@@ -34,17 +54,13 @@ impl Course<'_> {
             self.count_first();
         }
         self.context.attempt();
-        self.context.answered(&way.target, way.answerer);
         let mut request = way
             .upstream
             .request(self.call, way.model.as_deref(), way.key)
             .map_err(|_| Refusal::unreadable())?;
         self.name(request.headers_mut());
-        let now = self.context.now();
         let timeouts = self.timeouts(way);
-        self.context.caller().set_write_idle(timeouts.write_idle);
-        let limits = self.limits(&timeouts, now);
-        let pool = self.proxy.clients.with_connect_timeout(timeouts.connect);
+        let limits = self.limits(&timeouts, self.context.now());
         tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");
         let exchange = Exchange {
             facts: &self.call.facts,
@@ -55,7 +71,20 @@ impl Course<'_> {
             limits,
             heartbeat: self.proxy.config.heartbeats.of(self.call.facts.protocol()),
         };
-        Ok(exchange.run(attempt, &pool, request).await)
+        Ok(Prepared {
+            exchange,
+            pool: self.proxy.clients.with_connect_timeout(timeouts.connect),
+            request,
+        })
+    }
+
+    /// The answer will be this target's, as far as is known.
+    pub(super) fn answers(&mut self, at: usize) {
+        if let Some(way) = self.ways.get(at) {
+            let write_idle = self.timeouts(way).write_idle;
+            self.context.answered(&way.target, way.answerer);
+            self.context.caller().set_write_idle(write_idle);
+        }
     }
 
     /// What an attempt there goes by.
@@ -130,11 +159,12 @@ impl Course<'_> {
         }
     }
 
-    fn time(&self, at: usize, took: Duration, now: Tick) {
+    pub(super) fn time(&self, at: usize, took: Duration, now: Tick) {
         let roster = self.proxy.roster(self.call);
-        let is_of_interest = roster.is_some_and(|roster| roster.strategy == Strategy::Fastest);
         let seat = self.ways.get(at).and_then(|way| way.seat.as_ref());
-        if let Some(seat) = seat.filter(|_| is_of_interest) {
+        if let Some(seat) = seat
+            && roster.is_some_and(Roster::keeps_time)
+        {
             seat.observe(self.call.facts.shape(), took, now);
         }
     }

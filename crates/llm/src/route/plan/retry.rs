@@ -68,7 +68,7 @@ impl Plan {
         (is_in_time && self.pay_for_retry(now)).then_some(delay)
     }
 
-    fn pay_for_retry(&mut self, now: Tick) -> bool {
+    pub(super) fn pay_for_retry(&mut self, now: Tick) -> bool {
         let granted = self
             .retry_budget
             .as_ref()

@@ -1,6 +1,7 @@
 //! The routing table row by row, and what holds whatever happens.
 
 mod detours;
+mod hedges;
 mod whatever;
 
 use std::collections::BTreeMap;
