@@ -14,3 +14,8 @@ fi
 .venv/bin/pip install --quiet --disable-pip-version-check \
     --requirement scripts/requirements.txt --requirement tests/sdk/requirements.txt || exit 1
 PATH=$PWD/.venv/bin:$PATH
+
+# Anew only where the lock file is newer than what was installed.
+if [[ tests/sdk/node/package-lock.json -nt tests/sdk/node/node_modules/.package-lock.json ]]; then
+    npm --prefix tests/sdk/node ci >/dev/null || exit 1
+fi

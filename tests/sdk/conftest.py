@@ -3,13 +3,13 @@
 import socket
 
 import pytest
+from callers import Node
 from dialects import ANTHROPIC, OPENAI
 from gateway import Gateway
 from provider import Provider, Reply
 
 FROM_PRIMARY = "From the primary."
 FROM_SPARE = "From the spare."
-_MEASURED = pytest.StashKey[list]()
 
 
 @pytest.fixture(params=[OPENAI, ANTHROPIC], ids=lambda dialect: dialect.name)
@@ -49,7 +49,7 @@ def serve(tmp_path, dialect):
     """Starts a gateway whose one route leads to these URLs in order: `primary`, then `spare`."""
     started = []
 
-    def start(*urls: str, breaker: str = "") -> Gateway:
+    def start(*urls: str, breaker: str = "", timeouts: str = "", route: str = "retries = 0", top: str = "") -> Gateway:
         names = ["primary", "spare"][: len(urls)]
         providers = "".join(
             f"""
@@ -64,11 +64,15 @@ def serve(tmp_path, dialect):
         gateway = Gateway(
             tmp_path,
             f"""
+            {top}
             {providers}
             [[routes]]
             model = "*"
             targets = [{targets}]
-            retries = 0
+            {route}
+
+            [timeouts]
+            {timeouts}
 
             [breaker]
             trip = [{{ rule = "consecutive", failures = 5 }}]
@@ -84,12 +88,20 @@ def serve(tmp_path, dialect):
         assert gateway.stop() == 0, "the gateway ends well"
 
 
+@pytest.fixture(scope="session")
+def node():
+    process = Node()
+    yield process
+    process.close()
+
+
 @pytest.fixture
-def measured(request):
+def measured(record_property):
     """Takes a line to be shown below the results."""
-    return request.config.stash.setdefault(_MEASURED, []).append
+    return lambda line: record_property("measured", line)
 
 
-def pytest_terminal_summary(terminalreporter, config):
-    for line in config.stash.get(_MEASURED, []):
-        terminalreporter.write_line(f"measured: {line}")
+def pytest_terminal_summary(terminalreporter):
+    for report in terminalreporter.getreports("passed"):
+        for name, line in report.user_properties:
+            terminalreporter.write_line(f"{name}: {line}")

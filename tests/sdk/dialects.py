@@ -5,8 +5,8 @@ from types import ModuleType
 
 import anthropic
 import openai
+from wire import MODEL
 
-MODEL = "test-model"
 _MESSAGES = [{"role": "user", "content": "How are things?"}]
 
 

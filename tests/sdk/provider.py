@@ -5,14 +5,28 @@ It is written apart from `fuseline mock`, on purpose: the gateway meets a second
 
 import asyncio
 import json
+import socket
+import ssl
+import struct
 import threading
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from itertools import chain, repeat
+
+import trustme
+import wire
+from wire import End
+
+TO_ARRIVE = 0.05
 
 
 @dataclass
 class Reply:
-    """One answer. Without a body it is a good one, in the dialect of the request's path, streamed if so asked."""
+    """One answer. Without a body it is a good one, in the dialect of the request's path, streamed if so asked.
+
+    A script is a stream's: the bytes of each chunk, pauses in seconds, and at its end, unless it ends well, how.
+    """
 
     status: int = 200
     body: bytes | None = None
@@ -20,6 +34,7 @@ class Reply:
     words: int = 5
     gap: float = 0.0
     gate: threading.Event | None = field(default=None, repr=False)
+    script: Iterable[bytes | float | End] | None = None
 
 
 @dataclass
@@ -32,12 +47,17 @@ class Seen:
 
 
 class Provider:
-    """Listens from construction to `close`. `heads` are all requests seen, `left` the times at which callers left early."""
+    """Listens from construction to `close`, behind TLS if it has a certificate. `heads` are all requests seen, `left` the
+    times at which callers left early."""
 
-    def __init__(self, *replies: Reply):
+    def __init__(self, *replies: Reply, certificate: trustme.LeafCert | None = None):
         self.heads: list[Seen] = []
         self.left: list[float] = []
         self.answer(*replies or (Reply(),))
+        self._tls: ssl.SSLContext | None = None
+        if certificate:
+            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            certificate.configure_cert(self._tls)
         self._loop = asyncio.new_event_loop()
         started = threading.Event()
         self._thread = threading.Thread(target=self._run, args=(started,), daemon=True)
@@ -69,9 +89,9 @@ class Provider:
             connections.add(task)
             task.add_done_callback(connections.discard)
 
-        server = await asyncio.start_server(accept, "127.0.0.1", 0, backlog=256)
+        server = await asyncio.start_server(accept, "127.0.0.1", 0, backlog=256, ssl=self._tls)
         host, port = server.sockets[0].getsockname()
-        self.url = f"http://{host}:{port}"
+        self.url = f"{'https' if self._tls else 'http'}://{host}:{port}"
         started.set()
         await self._stop.wait()
         server.close()
@@ -127,13 +147,17 @@ class Provider:
         while reply.gate and not reply.gate.is_set():
             await asyncio.sleep(0.002)
         asked = json.loads(seen.body or b"{}")
-        dialect = _anthropic if seen.path.endswith("/messages") else _openai
-        if reply.status == 200 and reply.body is None and asked.get("stream"):
-            await _stream(writer, dialect.events(reply, asked["model"]), reply.gap)
+        dialect = wire.of(seen.path)
+        script = reply.script
+        if script is None and reply.status == 200 and reply.body is None and asked.get("stream"):
+            words = chain(repeat("so ", reply.words - 1), [reply.text])
+            script = (step for event in dialect.stream(words) for step in (event, reply.gap))
+        if script is not None:
+            await _stream(writer, script)
             return
         body = reply.body
         if body is None and reply.status == 200:
-            body = json.dumps(dialect.whole(reply, asked["model"])).encode()
+            body = json.dumps(dialect.whole(reply.text)).encode()
         elif body is None:
             body = json.dumps(dialect.error(reply.status)).encode()
         head = f"HTTP/1.1 {reply.status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
@@ -141,84 +165,25 @@ class Provider:
         await writer.drain()
 
 
-async def _stream(writer: asyncio.StreamWriter, events, gap: float):
+async def _stream(writer: asyncio.StreamWriter, script: Iterable[bytes | float | End]):
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
-    for event in events:
-        writer.write(f"{len(event.encode()):x}\r\n{event}\r\n".encode())
-        await writer.drain()
-        if gap:
-            await asyncio.sleep(gap)
+    for step in script:
+        match step:
+            case End.CUT | End.RESET:
+                await asyncio.sleep(TO_ARRIVE)
+                if step is End.RESET:
+                    # Lingering for no time, a socket is closed by a reset.
+                    linger = struct.pack("ii", 1, 0)
+                    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                # Not `close`, which would say goodbye in TLS.
+                writer.transport.abort()
+                return
+            case End.SILENCE:
+                await asyncio.Event().wait()
+            case bytes() if step:
+                writer.write(b"%x\r\n%b\r\n" % (len(step), step))
+                await writer.drain()
+            case float() if step:
+                await asyncio.sleep(step)
     writer.write(b"0\r\n\r\n")
     await writer.drain()
-
-
-class _openai:
-    @staticmethod
-    def whole(reply, model):
-        return {
-            "id": "chatcmpl-1",
-            "object": "chat.completion",
-            "created": 1,
-            "model": model,
-            "choices": [
-                {"index": 0, "message": {"role": "assistant", "content": reply.text}, "finish_reason": "stop"}
-            ],
-            "usage": {"prompt_tokens": 3, "completion_tokens": 3, "total_tokens": 6},
-        }
-
-    @staticmethod
-    def events(reply, model):
-        def chunk(delta, finish=None):
-            choice = {"index": 0, "delta": delta, "finish_reason": finish}
-            fields = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": model}
-            return f"data: {json.dumps({**fields, 'choices': [choice]})}\n\n"
-
-        yield chunk({"role": "assistant", "content": ""})
-        for _ in range(reply.words - 1):
-            yield chunk({"content": "so "})
-        yield chunk({"content": reply.text})
-        yield chunk({}, "stop")
-        yield "data: [DONE]\n\n"
-
-    @staticmethod
-    def error(status):
-        return {"error": {"message": f"scripted {status}", "type": "scripted_error", "param": None, "code": None}}
-
-
-class _anthropic:
-    @staticmethod
-    def whole(reply, model):
-        return {
-            "id": "msg_1",
-            "type": "message",
-            "role": "assistant",
-            "model": model,
-            "content": [{"type": "text", "text": reply.text}],
-            "stop_reason": "end_turn",
-            "stop_sequence": None,
-            "usage": {"input_tokens": 3, "output_tokens": 3},
-        }
-
-    @staticmethod
-    def events(reply, model):
-        def event(name, **fields):
-            return f"event: {name}\ndata: {json.dumps({'type': name, **fields})}\n\n"
-
-        def delta(text):
-            return event("content_block_delta", index=0, delta={"type": "text_delta", "text": text})
-
-        started = _anthropic.whole(reply, model) | {"content": [], "stop_reason": None}
-        yield event("message_start", message=started)
-        yield event("content_block_start", index=0, content_block={"type": "text", "text": ""})
-        for _ in range(reply.words - 1):
-            yield delta("so ")
-        yield delta(reply.text)
-        yield event("content_block_stop", index=0)
-        yield event(
-            "message_delta", delta={"stop_reason": "end_turn", "stop_sequence": None}, usage={"output_tokens": 3}
-        )
-        yield event("message_stop")
-
-    @staticmethod
-    def error(status):
-        return {"type": "error", "error": {"type": "scripted_error", "message": f"scripted {status}"}}

@@ -36,7 +36,7 @@ pub(crate) fn violations(root: &Path) -> anyhow::Result<Vec<String>> {
     Ok(violations)
 }
 
-/// The Rust and Markdown files below, but for hidden folders and what cargo builds.
+/// The Rust and Markdown files below, but for hidden folders, what cargo builds and what npm installs.
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
     let entries =
         fs::read_dir(folder).with_context(|| format!("{} cannot be listed", folder.display()))?;
@@ -45,8 +45,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> anyhow::Result<()> {
         let path = entry.path();
         let name = entry.file_name();
         if entry.file_type()?.is_dir() {
-            let is_built = name.to_string_lossy().starts_with("target");
-            if !is_built && !name.to_string_lossy().starts_with('.') {
+            let name = name.to_string_lossy();
+            if !name.starts_with("target") && !name.starts_with('.') && name != "node_modules" {
                 collect(&path, files)?;
             }
         } else if path

@@ -50,6 +50,8 @@ pub(crate) struct Course<'c> {
     /// The status of the last failure.
     last: Option<u16>,
     is_denial_told: bool,
+    /// Its budget is the caller's own.
+    is_hurried: bool,
 }
 
 impl<'c> Course<'c> {
@@ -58,6 +60,7 @@ impl<'c> Course<'c> {
         let (ways, detours) = proxy.ways(call, context, now);
         let targets = ways.iter().map(|way| way.target.clone()).collect();
         let limits = proxy.limits_over(call, &ways);
+        let is_hurried = limits.budget == call.budget;
         let mut plan = Plan::new(targets, limits, proxy.seed(), now).with_detours(detours);
         if let Some(roster) = proxy.roster(call) {
             plan = plan.with_retry_budget(Arc::clone(&roster.retries));
@@ -74,6 +77,7 @@ impl<'c> Course<'c> {
             kept: None,
             last: None,
             is_denial_told: false,
+            is_hurried,
         }
     }
 
@@ -119,7 +123,7 @@ impl<'c> Course<'c> {
             } else {
                 self.note(at, &verdict);
             }
-            self.time_answer(at, &attempt, &verdict, now);
+            self.time_answer(at, &attempt, now);
             if self.is_ours(at, Some(&verdict.evidence), now) && standing == Standing::Probe {
                 attempt.acquit();
             }

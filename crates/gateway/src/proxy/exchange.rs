@@ -58,7 +58,6 @@ pub(crate) enum Flow {
 pub(crate) struct Exchange<'x> {
     pub(crate) facts: &'x RequestFacts,
     pub(crate) judge: Judge,
-    pub(crate) limits: Limits,
     /// How long a committed stream may be silent before the caller gets a sign of life.
     pub(crate) heartbeat: Option<Duration>,
 }
@@ -72,11 +71,11 @@ impl Exchange<'_> {
         request: Request<Full<Bytes>>,
     ) -> Came {
         let (sent, since) = (attempt.now(), Instant::now());
-        let limit = self.limits.until_read(self.facts.shape());
+        let limit = self.judge.limits.until_read(self.facts.shape());
         let response = match timeout_at(since + limit.after, pool.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Came::Nothing(attempt.fault(fault(&error))),
-            Err(_) => return Came::Nothing(attempt.passed(limit)),
+            Err(_) => return self.late(attempt, limit),
         };
         Proven::note(&response);
         let now = attempt.now();
@@ -92,7 +91,7 @@ impl Exchange<'_> {
         if let Some((dialect, framing)) = self.language(&head) {
             let Limits {
                 stream, hold_back, ..
-            } = self.limits.clone();
+            } = self.judge.limits.clone();
             let guard = StreamGuard::new(dialect, framing, stream, hold_back, sent);
             let every = self.heartbeat;
             let heartbeat = every.and_then(|every| Heartbeat::new(dialect, framing, every));
@@ -118,11 +117,11 @@ impl Exchange<'_> {
         mut stream: Box<Watched>,
         since: Instant,
     ) -> Came {
-        let limit = self.limits.until_committed();
+        let limit = self.judge.limits.until_committed();
         let in_time = timeout_at(since + limit.after, stream.commit(attempt)).await;
         if in_time.is_err() {
             if stream.guard.first_token().is_none() {
-                return Came::Nothing(attempt.passed(limit));
+                return self.late(attempt, limit);
             }
             // What is held back is better than nothing.
             stream.guard.commit();
@@ -145,6 +144,15 @@ impl Exchange<'_> {
             }
             _ => Came::Nothing(verdict),
         }
+    }
+
+    /// A limit has passed. The caller's own says nothing of the provider.
+    fn late(&self, attempt: &mut Driven, limit: Limit) -> Came {
+        let verdict = attempt.passed(limit);
+        if self.judge.limits.is_callers(limit.after) {
+            attempt.acquit();
+        }
+        Came::Nothing(verdict)
     }
 
     /// Reads what a failure says of itself.
@@ -196,7 +204,7 @@ impl Exchange<'_> {
                 Came::Opened(Answer { head, begun, rest })
             }
             Ok(Err(_)) => Came::Nothing(attempt.fault(Fault::Reset)),
-            Err(_) => Came::Nothing(attempt.passed(limit)),
+            Err(_) => self.late(attempt, limit),
         }
     }
 

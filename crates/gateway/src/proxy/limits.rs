@@ -16,6 +16,10 @@ pub(crate) struct Limits {
     pub(crate) stream: StreamTimers,
     /// How long after its first content a stream is kept back.
     pub(crate) hold_back: Duration,
+    /// What the caller's own patience has shortened limits to, where that is less than ours for him.
+    impatience: Option<Duration>,
+    /// Whether the budget is the caller's own.
+    is_hurried: bool,
 }
 
 /// A limit, and its name in configuration.
@@ -26,33 +30,56 @@ pub(crate) struct Limit {
 }
 
 impl Limits {
-    /// `patience` is what the caller says in `x-stainless-read-timeout`; it makes no limit longer.
+    /// What the configuration says, within what is left of the call's budget.
     pub(crate) fn new(
         timeouts: &Timeouts,
         cancel_counts_after: Duration,
         hold_back: Duration,
         budget: Duration,
-        patience: Option<&str>,
     ) -> Self {
-        let stream = StreamTimers {
-            first_token: timeouts.first_token,
-            stall: timeouts.stall,
-            idle: timeouts.idle,
-            total: timeouts.total,
-            min_tokens_per_second: timeouts.min_tokens_per_second,
-            cancel_counts_after,
-        };
         Self {
             budget,
-            answer: patience
-                .and_then(read_timeout)
-                .map_or(timeouts.answer, |wait| wait.min(timeouts.answer)),
-            stream: match patience {
-                Some(seconds) => stream.for_read_timeout(seconds),
-                None => stream,
+            answer: timeouts.answer,
+            stream: StreamTimers {
+                first_token: timeouts.first_token,
+                stall: timeouts.stall,
+                idle: timeouts.idle,
+                total: timeouts.total,
+                min_tokens_per_second: timeouts.min_tokens_per_second,
+                cancel_counts_after,
             },
             hold_back,
+            impatience: None,
+            is_hurried: false,
         }
+    }
+
+    /// The limits for a caller who says in `x-stainless-read-timeout` how long he waits for bytes, which makes no limit
+    /// longer, and who may have set the budget himself.
+    pub(crate) fn for_caller(self, said: Option<&str>, is_hurried: bool) -> Self {
+        let mut limits = Self { is_hurried, ..self };
+        let Some(wait) = said.and_then(read_timeout) else {
+            return limits;
+        };
+        let stream = &mut limits.stream;
+        let ours = [
+            &mut limits.answer,
+            &mut stream.first_token,
+            &mut stream.stall,
+            &mut stream.idle,
+        ];
+        for limit in ours.into_iter().filter(|limit| **limit > wait) {
+            *limit = wait;
+            limits.impatience = Some(wait);
+        }
+        limits
+    }
+
+    /// Whether a limit of this length that has passed was the caller's own: he would have left, and that says nothing of
+    /// the provider. Where he has waited for `cancel_counts_after`, it does.
+    pub(crate) fn is_callers(&self, after: Duration) -> bool {
+        let is_his = self.impatience == Some(after) || (self.is_hurried && self.budget == after);
+        is_his && after < self.stream.cancel_counts_after
     }
 
     /// How long the head may take, and all of an answer that is read before it is passed on.

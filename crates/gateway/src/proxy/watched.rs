@@ -6,12 +6,13 @@ use std::task::{Context, Poll, ready};
 use std::time::SystemTime;
 
 use fuseline_core::Clock;
-use fuseline_llm::{Attempt, Classifier, Fault, StreamGuard, Verdict};
+use fuseline_llm::{Attempt, Classifier, Fault, StreamEnding, StreamGuard, Verdict};
 use http_body::Body as _;
 use hyper::body::Incoming;
 
 use super::alarm::Alarm;
 use super::heartbeat::Heartbeat;
+use super::limits::Limits;
 
 /// A stream, its guard, and what its ending is judged by.
 pub(crate) struct Watched {
@@ -23,11 +24,12 @@ pub(crate) struct Watched {
     judge: Judge,
 }
 
-/// Who judges an ending, and by whose rules.
+/// Who judges an ending, by whose rules, and whose limits it met.
 #[derive(Clone)]
 pub(crate) struct Judge {
     pub(crate) classifier: Arc<Classifier>,
     pub(crate) rules: Arc<str>,
+    pub(crate) limits: Limits,
 }
 
 impl Watched {
@@ -85,12 +87,25 @@ impl Watched {
 
     /// The verdict on its ending, which there must be.
     pub(crate) fn verdict(&self, attempt: &mut Attempt) -> Verdict {
+        let verdict = self.judged(attempt);
+        match self.guard.ending() {
+            Some(StreamEnding::TimedOut { limit, .. }) if self.judge.limits.is_callers(limit) => {
+                attempt.acquit();
+            }
+            _ => {}
+        }
+        verdict
+    }
+
+    fn judged(&self, attempt: &mut Attempt) -> Verdict {
         #[expect(
             clippy::disallowed_methods,
             reason = "wait hints may be dates, and are compared with today's"
         )]
         let wall = SystemTime::now();
-        let Judge { classifier, rules } = &self.judge;
+        let Judge {
+            classifier, rules, ..
+        } = &self.judge;
         attempt.stream_ended(classifier, rules, &self.guard, wall, self.clock.now())
     }
 }

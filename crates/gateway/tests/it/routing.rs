@@ -29,8 +29,17 @@ impl Scene {
         scripts: impl IntoIterator<Item = S>,
         text: &str,
     ) -> Self {
+        Self::under("", scripts, text).await
+    }
+
+    /// With keys that stand at the top.
+    pub(crate) async fn under<S: Into<Script>>(
+        top: &str,
+        scripts: impl IntoIterator<Item = S>,
+        text: &str,
+    ) -> Self {
         let mut mocks = Vec::new();
-        let mut providers = String::new();
+        let mut providers = top.to_owned();
         for (name, script) in ["a", "b", "c", "d", "e"].into_iter().zip(scripts) {
             let mock = Mock::start(script).await.unwrap();
             providers += &openai(name, &mock.url());

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use fuseline_core::{Count, Kind, Policy, Tick};
-use fuseline_llm::{Evidence, Terms, Verdict};
+use fuseline_core::{Count, Policy, Tick};
+use fuseline_llm::{Evidence, Terms};
 use http::Request;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::Full;
@@ -67,8 +67,8 @@ impl<'c> Course<'c> {
             judge: Judge {
                 classifier: self.proxy.classifier().clone(),
                 rules: way.upstream.rules.clone(),
+                limits,
             },
-            limits,
             heartbeat: self.proxy.config.heartbeats.of(self.call.facts.protocol()),
         };
         Ok(Prepared {
@@ -108,13 +108,14 @@ impl<'c> Course<'c> {
     fn limits(&self, timeouts: &Timeouts, now: Tick) -> Limits {
         let route = self.proxy.route(self.call);
         let read_timeout = self.call.headers.get(READ_TIMEOUT);
-        Limits::new(
+        let limits = Limits::new(
             timeouts,
             self.proxy.config.limits.cancel_counts_after,
             route.map_or(Duration::ZERO, |route| route.hold_back),
             self.plan.remaining(now),
-            read_timeout.and_then(|seconds| seconds.to_str().ok()),
-        )
+        );
+        let said = read_timeout.and_then(|seconds| seconds.to_str().ok());
+        limits.for_caller(said, self.is_hurried)
     }
 
     /// Retries are paid for by first attempts; a call that the caller's own SDK repeats is a retry itself.
@@ -150,10 +151,13 @@ impl<'c> Course<'c> {
         }
     }
 
-    /// How long a good answer took, or how long it was waited for in vain. Other failures come fast and say nothing.
-    pub(super) fn time_answer(&self, at: usize, attempt: &Driven, verdict: &Verdict, now: Tick) {
-        let in_vain = verdict.kind == Some(Kind::Timeout)
-            && matches!(verdict.evidence, Evidence::Late { .. });
+    /// How long a good answer took, or how long it was waited for in vain. Other failures come fast and say nothing, and so
+    /// does a caller's own hurry.
+    pub(super) fn time_answer(&self, at: usize, attempt: &Driven, now: Tick) {
+        let Some(verdict) = attempt.verdict() else {
+            return;
+        };
+        let in_vain = verdict.provider_fault && matches!(verdict.evidence, Evidence::Late { .. });
         if verdict.is_success() || in_vain {
             self.time(at, attempt.took(), now);
         }

@@ -24,7 +24,8 @@ async fn report_43_a_silent_stream_ends_and_says_so() {
         let stage = Stage::alone(silent.clone(), QUICK).await;
         let began = Instant::now();
         let answer = stage.chat().await;
-        assert!(began.elapsed() >= Duration::from_millis(400));
+        // The clock moves in steps of up to 4 ms.
+        assert!(began.elapsed() >= Duration::from_millis(390));
         assert_eq!(answer.status, 504);
         assert!(
             answer

@@ -86,6 +86,24 @@ async fn an_sdks_read_timeout_bounds_a_plain_answer_too() {
 }
 
 #[tokio::test]
+async fn callers_in_a_hurry_open_nobodys_breaker() {
+    for (name, hurry) in [
+        ("x-fuseline-budget-ms", "50"),
+        ("x-stainless-read-timeout", "0.05"),
+    ] {
+        for (usual, opens) in [("", false), ("cancel_counts_after = \"20ms\"\n", true)] {
+            let text = targets(&["a"])
+                + "retries = 0\n[breaker]\ntrip = [{ rule = \"consecutive\", failures = 2 }]\n";
+            let scene = Scene::under(usual, [Reply::stall()], &text).await;
+            for _ in 0..3 {
+                with(&scene, name, hurry).await;
+            }
+            assert_eq!(scene.hits(), [if opens { 2 } else { 3 }], "{name} {usual}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn what_sdks_repeat_uses_the_retries_up_and_then_there_are_none() {
     let text = targets(&["a", "b"]) + "retries = 3\n";
     let scene = Scene::of([Reply::ok(), Reply::ok()], &text).await;
