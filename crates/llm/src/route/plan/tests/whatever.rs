@@ -47,7 +47,8 @@ fn any_rules() -> impl Strategy<Value = BTreeMap<Kind, OnFailure>> {
         Just(OnFailure::Bigger),
         prop::collection::vec(0_usize..6, 0..3).prop_map(OnFailure::To),
     ];
-    prop::collection::btree_map(prop::sample::select(&Kind::ALL[..]), rule, 0..6)
+    let rules = prop::collection::btree_map(prop::sample::select(&Kind::ALL[..]), rule, 0..6);
+    prop_oneof![Just(BTreeMap::new()), rules]
 }
 
 #[derive(Clone, Debug)]
@@ -58,6 +59,8 @@ struct Event {
     took: u64,
     /// The step could not be taken.
     denied: bool,
+    /// A second attempt is wanted beside this one; whether it is that one which goes on.
+    hedge: Option<bool>,
 }
 
 fn any_event() -> impl Strategy<Value = Event> {
@@ -75,14 +78,18 @@ fn any_event() -> impl Strategy<Value = Event> {
         prop::collection::vec(any_admission(), 5),
         0_u64..20_000,
         prop::bool::weighted(0.15),
+        prop::option::weighted(0.2, any::<bool>()),
     )
-        .prop_map(|(verdict, standing, admissions, took, denied)| Event {
-            verdict,
-            standing,
-            admissions,
-            took,
-            denied,
-        })
+        .prop_map(
+            |(verdict, standing, admissions, took, denied, hedge)| Event {
+                verdict,
+                standing,
+                admissions,
+                took,
+                denied,
+                hedge,
+            },
+        )
 }
 
 proptest! {
@@ -91,7 +98,7 @@ proptest! {
         keys in prop::collection::vec((0_usize..3, 0_usize..3), 0..5),
         (retries, max_attempts, budget) in (0_u32..5, 1_u32..9, 1_u64..200),
         (seed, resend_unknown) in any::<(u64, bool)>(),
-        (rules, own, contexts) in (any_rules(), 1_usize..6, prop::collection::vec(prop::option::of(1_u64..9), 5)),
+        (rules, own, contexts) in (any_rules(), prop_oneof![Just(5), 1_usize..6], prop::collection::vec(prop::option::of(1_u64..9), 5)),
         retries_left in 0_u64..6,
         events in prop::collection::vec(any_event(), 40),
     ) {
@@ -176,6 +183,24 @@ proptest! {
                     continue;
                 }
                 Step::GiveUp(_) => { ended = true; break }
+            }
+            if let Some((first, event)) = last.clone().filter(|(_, event)| !event.denied)
+                && let Some(swaps) = event.hedge
+                && let Some(second) = plan.hedge(|wanted| event.admissions[targets.iter().position(|target| target == wanted).unwrap()], now)
+            {
+                paid += 1;
+                unknown += 1;
+                prop_assert!(unknown <= 1 || resend_unknown, "not beside what may be running elsewhere");
+                prop_assert!(paid <= retries_left + now.as_millis() / 100, "a second attempt is paid for");
+                prop_assert!(now < end && plan.attempts() + 2 <= max_attempts);
+                visits[second] += 1;
+                sends[second] += 1;
+                verdicts += 1;
+                prop_assert_eq!(visits[second], 1);
+                prop_assert!(second < own && !targets[second].is_same_model(&targets[first]));
+                let (lost, survivor) = if swaps { (first, second) } else { (second, first) };
+                plan.lost(lost, &event.verdict, survivor);
+                last = Some((survivor, event));
             }
             // One more than retries + 1, for a replaced connection.
             prop_assert!(sends.iter().all(|sends| *sends <= retries + 2));
