@@ -118,14 +118,9 @@ impl Proxy {
     pub(crate) fn new(config: Config) -> Result<Self, BuildError> {
         let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let (mut salt, mut seed) = ([0; 16], [0; 8]);
-        crypto
-            .secure_random
-            .fill(&mut salt)
-            .map_err(|_| BuildError::Random)?;
-        crypto
-            .secure_random
-            .fill(&mut seed)
-            .map_err(|_| BuildError::Random)?;
+        // The system's: TLS's own source takes a tenth of a second to get ready.
+        getrandom::fill(&mut salt).map_err(|_| BuildError::Random)?;
+        getrandom::fill(&mut seed).map_err(|_| BuildError::Random)?;
         let seed = u64::from_ne_bytes(seed);
         let upstreams = config
             .providers
