@@ -11,6 +11,7 @@ mod strategies;
 use fuseline_gateway::Gateway;
 use fuseline_mock::{Mock, Reply, Script};
 
+use crate::config::{good, notes};
 use crate::support::{Answer, chat, gateway, openai, send};
 
 /// A failure that is worth another attempt at once.
@@ -71,4 +72,26 @@ pub(crate) fn targets(targets: &[&str]) -> String {
 /// Who answered.
 pub(crate) fn by(answer: &Answer) -> &str {
     answer.header("x-fuseline-target")
+}
+
+#[test]
+fn the_guides_files_are_good() {
+    let guide = include_str!("../../../../docs/guide/routing.md");
+    let parts = guide.split("\n```").skip(1).step_by(2);
+    let blocks: Vec<_> = parts
+        .map(|part| part.strip_prefix("toml\n").unwrap())
+        .collect();
+    let [providers, routes @ ..] = &blocks[..] else {
+        panic!("providers come first")
+    };
+    assert_eq!(routes.len(), 3);
+    for route in routes {
+        let text = format!("state = \"off\"\n{providers}\n{route}");
+        assert_eq!(good(&text).routes.len(), 1);
+        let told = notes(&text);
+        assert!(
+            told.iter().all(|note| note.contains("no route names")),
+            "{told:?}"
+        );
+    }
 }
