@@ -29,6 +29,7 @@ mod passing;
 mod refusal;
 mod respond;
 mod roster;
+mod steering;
 mod story;
 mod streaming;
 mod upstream;

@@ -15,6 +15,7 @@ use super::headers;
 use super::own::{greeting, model_list, protocol_of};
 use super::refusal::Refusal;
 use super::respond::Body;
+use super::steering::Steering;
 use crate::config::{Config, Route};
 use crate::token;
 
@@ -25,11 +26,6 @@ const CLIENT_TOKEN_HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),
 ];
-const FALLBACK_HEADER: &str = "x-fuseline-fallback";
-const ROUTE_HEADER: &str = "x-fuseline-route";
-const BUDGET_HEADER: &str = "x-fuseline-budget-ms";
-/// How often an SDK has repeated this call already.
-const RETRY_COUNT: &str = "x-stainless-retry-count";
 
 /// A request, read and understood.
 pub(crate) struct Call {
@@ -108,7 +104,6 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         None => lane(config, &facts, &path, &steering).map_err(refuse)?,
     };
     let mut headers = parts.headers;
-    let is_repeated = number(&headers, RETRY_COUNT).is_some_and(|count| count > 0);
     headers::strip_request(&mut headers);
     for carrier in carriers {
         headers.remove(carrier);
@@ -129,7 +124,7 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         lane,
         fallback,
         budget: steering.budget,
-        is_repeated,
+        is_repeated: steering.is_repeated,
     })
 }
 
@@ -200,38 +195,6 @@ fn check_token(tokens: &[SecretString], headers: &HeaderMap) -> Option<Vec<Heade
         .cloned()
         .collect();
     Some(carriers).filter(|carriers| !carriers.is_empty())
-}
-
-/// What a caller asks of the gateway itself.
-struct Steering {
-    route: Option<String>,
-    fallback: Fallback,
-    budget: Duration,
-}
-
-impl Steering {
-    fn of(headers: &HeaderMap) -> Result<Self, Refusal> {
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let off = text(FALLBACK_HEADER).is_some_and(|value| value.eq_ignore_ascii_case("off"));
-        let fallback = if off { Fallback::Off } else { Fallback::On };
-        let budget = match (headers.get(BUDGET_HEADER), number(headers, BUDGET_HEADER)) {
-            (None, _) => Duration::MAX,
-            (Some(_), Some(millis)) if millis > 0 => Duration::from_millis(millis),
-            (Some(_), _) => {
-                let form = "a whole number of milliseconds, such as 30000";
-                return Err(Refusal::bad_header(BUDGET_HEADER, form));
-            }
-        };
-        Ok(Self {
-            route: text(ROUTE_HEADER).map(str::to_owned),
-            fallback,
-            budget,
-        })
-    }
-}
-
-fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
-    headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }
 
 fn lane(

@@ -42,7 +42,9 @@ impl Story {
         });
     }
 
+    /// A target was not asked; of several times the last counts.
     pub(crate) fn skipped(&mut self, target: String, reason: Reason, wait: Duration) {
+        self.skipped.retain(|earlier| earlier.target != target);
         self.skipped.push(Skipped {
             target,
             reason: reason.as_str(),

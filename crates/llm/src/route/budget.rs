@@ -59,9 +59,9 @@ impl RetryBudget {
         self.with(now, Purse::spend)
     }
 
-    /// An attempt that the caller's own client repeats: it is made whatever is left.
+    /// An attempt that the caller's own client repeats: it is made whatever is left, and takes what there is.
     pub fn charge(&self, now: Tick) {
-        self.try_spend(now);
+        self.with(now, Purse::take);
     }
 
     fn with<T>(&self, now: Tick, act: impl FnOnce(&mut Purse) -> T) -> T {
@@ -97,11 +97,16 @@ impl Purse {
         self.grown_ms += grown * REGROWTH_MS;
     }
 
-    /// What was earned first is spent first.
     fn spend(&mut self) -> bool {
-        if self.earned.iter().sum::<u64>() + self.reserve < ATTEMPT {
-            return false;
+        let is_enough = self.earned.iter().sum::<u64>() + self.reserve >= ATTEMPT;
+        if is_enough {
+            self.take();
         }
+        is_enough
+    }
+
+    /// An attempt's price, or all that there is. What was earned first is spent first.
+    fn take(&mut self) {
         let mut due = ATTEMPT;
         for age in 1..=SECONDS as u64 {
             if let Some(slot) = self.earned.get_mut(slot(self.second + age)) {
@@ -110,8 +115,7 @@ impl Purse {
                 due -= paid;
             }
         }
-        self.reserve -= due;
-        true
+        self.reserve = self.reserve.saturating_sub(due);
     }
 }
 
@@ -172,6 +176,12 @@ mod tests {
         }
         assert_eq!(drain(&budget, at(0)), 0);
         assert_eq!(drain(&budget, at(100)), 1, "it makes no debts");
+        budget.charge(at(180));
+        assert_eq!(
+            drain(&budget, at(260)),
+            0,
+            "and takes less than an attempt, too"
+        );
     }
 
     proptest! {

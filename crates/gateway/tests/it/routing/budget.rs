@@ -7,7 +7,7 @@ use http::header::HeaderName;
 use tokio::time::Instant;
 
 use super::{Scene, again, by, targets};
-use crate::support::{Answer, chat, post, send, stream};
+use crate::support::{Answer, chat, post, send, stream, until};
 
 async fn with(scene: &Scene, name: &'static str, value: &str) -> Answer {
     let mut request = chat();
@@ -114,13 +114,15 @@ async fn what_sdks_repeat_uses_the_retries_up_and_then_there_are_none() {
         );
     }
     scene.mocks[0].set(again(500)).await.unwrap();
-    let answer = with(&scene, "x-stainless-retry-count", "2").await;
-    assert_eq!(by(&answer), "b/m");
-    assert_eq!(scene.hits(), [131, 1]);
-    assert!(
-        answer.header("x-fuseline-why").contains("retry budget"),
-        "{answer:?}"
-    );
+    // A retry may have grown back if this machine is slow; the next call takes that, too.
+    until(async || {
+        let hits = scene.hits()[0];
+        let answer = with(&scene, "x-stainless-retry-count", "2").await;
+        assert_eq!(by(&answer), "b/m");
+        let is_denied = answer.header("x-fuseline-why").contains("retry budget");
+        is_denied && scene.hits()[0] == hits + 1
+    })
+    .await;
 }
 
 #[tokio::test]

@@ -46,7 +46,7 @@ async fn weights_share_the_calls() {
 
 #[tokio::test]
 async fn the_fastest_gets_the_calls_once_all_have_been_tried() {
-    let slow = Reply::ok().delay(Duration::from_millis(150));
+    let slow = Reply::ok().delay(Duration::from_millis(400));
     let text = targets(&["a", "b"]) + "strategy = \"fastest\"\n";
     let scene = Scene::of([slow, Reply::ok()], &text).await;
     for _ in 0..20 {
