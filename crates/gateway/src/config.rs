@@ -5,6 +5,7 @@
 
 mod authorities;
 mod breaker;
+mod cache;
 mod check;
 mod classify;
 mod document;
@@ -38,6 +39,7 @@ use rustls::pki_types::CertificateDer;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
+pub use cache::CacheSpec;
 pub use finding::{Finding, Report, Severity};
 pub use heartbeats::Heartbeats;
 pub use limits::Limits;
@@ -83,6 +85,8 @@ pub struct Config {
     pub timeouts: TimeoutSpec,
     /// `[heartbeats]`.
     pub heartbeats: Heartbeats,
+    /// `[cache]`.
+    pub cache: CacheSpec,
     /// `[breaker]`.
     pub breaker: PolicySpec,
     rules: classify::Rules,

@@ -9,12 +9,14 @@
 
 mod address;
 mod alarm;
+mod cache;
 mod client;
 mod coding;
 mod context;
 mod course;
 mod driven;
 mod exchange;
+mod exhausted;
 mod guard;
 mod head;
 mod headers;
@@ -27,6 +29,7 @@ mod outage;
 mod own;
 mod passing;
 mod refusal;
+mod replay;
 mod respond;
 mod roster;
 mod steering;
@@ -47,13 +50,15 @@ use http::{Request, Response};
 use hyper::body::Incoming;
 
 use crate::caller::{Awaited, Caller};
-use crate::config::{Config, Route, Timeouts};
+use crate::config::{Config, OnExhausted, Route, Timeouts};
+use cache::{Cache, Keeper, Slot, Tenant};
 use client::Clients;
 use context::Context;
 use course::Course;
 use guard::Guards;
 use ingress::{Answered, Call, Lane};
 use outage::Outage;
+use replay::ReplayMemory;
 use respond::Body;
 use roster::Roster;
 use upstream::Upstream;
@@ -68,6 +73,9 @@ pub(crate) struct Proxy {
     outage: Outage,
     /// By route, or by provider where they are passed through.
     rosters: Vec<Roster>,
+    /// Where a route falls back on it.
+    cache: Option<Arc<Cache>>,
+    replay: ReplayMemory,
     classifier: Arc<Classifier>,
     salt: [u8; 16],
     seeds: AtomicU64,
@@ -103,11 +111,19 @@ pub(crate) async fn handle(
 ) -> Response<Awaited<Body>> {
     let mut context = Context::begin(proxy.registry(), caller.clone());
     let mut waiting = None;
-    let answer = match ingress::read(&proxy.config, request).await {
-        Ok(call) => {
+    let keeps = proxy.cache.clone();
+    let tenant = keeps
+        .is_some()
+        .then(|| Tenant::of(&proxy.salt, request.headers(), request.uri().query()));
+    let answer = match ingress::read(&proxy.config, &proxy.replay, request).await {
+        Ok(mut call) => {
             waiting = Some(caller.waits());
+            call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
             let ending = Course::new(&proxy, &call, &mut context).run().await;
-            respond::respond(ending, call.facts.protocol(), context)
+            let keeper = keeps
+                .zip(call.slot.take())
+                .map(|(cache, slot)| Keeper::new(cache, slot));
+            respond::respond(ending, call.facts.protocol(), context, keeper)
         }
         Err(Answered::Here(answer)) => respond::dressed(*answer, context),
         Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
@@ -140,6 +156,12 @@ impl Proxy {
                 let roster = |route| Roster::of_route(&config, route);
                 routes.map(roster).collect()
             },
+            cache: config
+                .routes
+                .iter()
+                .any(falls_back)
+                .then(|| Arc::new(Cache::new(&config.cache))),
+            replay: ReplayMemory::new(&config.limits),
             classifier: config.classifier(),
             config,
             salt,
@@ -210,15 +232,19 @@ impl Proxy {
             limits.budget = Duration::MAX;
             limits.max_attempts = 1;
         }
-        if !self.may_repeat(call) {
+        if call.replay.once().is_some() {
             limits.max_attempts = 1;
         }
         limits
     }
 
-    /// Whether the request is short enough to be kept for another attempt.
-    fn may_repeat(&self, call: &Call) -> bool {
-        call.body.len() as u64 <= self.config.limits.replay_limit
+    /// Where the answer may be kept, on a route that falls back on answers of the past.
+    fn slot(&self, call: &Call, tenant: Tenant) -> Option<Slot> {
+        if falls_back(self.route(call)?) && call.replay.once().is_none() {
+            Slot::of(call, tenant)
+        } else {
+            None
+        }
     }
 
     /// A new one for each call, so that retries do not line up.
@@ -226,4 +252,9 @@ impl Proxy {
         self.seeds
             .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
     }
+}
+
+/// Whether answers of the past are given out on this route.
+fn falls_back(route: &Route) -> bool {
+    route.on_exhausted.contains(&OnExhausted::Cache)
 }

@@ -11,6 +11,7 @@
 //! | collect it | [`Collector`], bytes | the whole [`Completion`], or [`Incomplete`] |
 //! | permit, classify, record | [`Answer`] or [`Fault`] | [`Attempt`], which gives one [`Verdict`] by its [`Classifier`] |
 //! | next | [`Verdict`], [`Standing`] | [`Plan::after`] |
+//! | nobody answers | [`Plan::extend`], [`Plan::until_recovery`] | further steps; or the [`LastGood`] answer |
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
@@ -67,6 +68,7 @@ mod classify;
 mod evidence;
 mod head;
 mod hints;
+mod last_good;
 mod mask;
 mod request;
 mod route;
@@ -82,6 +84,7 @@ pub use classify::{
 pub use evidence::{Citation, Evidence, Fault};
 pub use head::{Head, Headers};
 pub use hints::{Hint, HintInput, HintSource, wait_hint};
+pub use last_good::LastGood;
 pub use mask::mask;
 pub use request::{Operation, Price, Protocol, RequestFacts, Shape, Tokens};
 pub use route::{

@@ -52,6 +52,21 @@ struct Streamed {
 pub(crate) enum Answerer {
     First,
     Fallback,
+    /// A target of `on_exhausted`.
+    LastResort,
+    /// The last good answer.
+    Cache,
+}
+
+impl Answerer {
+    /// What the caller is told of an answer that is not what he would usually get.
+    const fn degraded(self) -> Option<&'static str> {
+        match self {
+            Self::First | Self::Fallback => None,
+            Self::LastResort => Some("target"),
+            Self::Cache => Some("cache"),
+        }
+    }
 }
 
 impl Context {
@@ -105,6 +120,22 @@ impl Context {
     /// Nobody was asked; this target would have been the first.
     pub(crate) fn refused(&mut self, first: &Target) {
         self.target = Some(first.clone());
+    }
+
+    /// Nobody answers, and the call is served from what was answered before.
+    pub(crate) fn recalled(&mut self, age: Duration) {
+        self.because(format_args!(
+            "answered from the cache, {} s old",
+            age.as_secs()
+        ));
+        self.target = None;
+        self.answerer = Answerer::Cache;
+        self.kind = None;
+    }
+
+    /// Whether what came of the call so far is a success.
+    pub(crate) fn is_success(&self) -> bool {
+        self.kind.is_none()
     }
 
     /// What came of the call so far; none is a success.
@@ -171,12 +202,15 @@ impl Context {
         add("x-fuseline-attempts", &attempts.to_string());
         add(
             "x-fuseline-fallback",
-            if self.answerer == Answerer::Fallback {
-                "true"
-            } else {
+            if self.answerer == Answerer::First {
                 "false"
+            } else {
+                "true"
             },
         );
+        if let Some(degraded) = self.answerer.degraded() {
+            add("x-fuseline-degraded", degraded);
+        }
         add("x-fuseline-target", &self.target_name());
         add("x-fuseline-breaker", self.breaker_state());
         add(
@@ -212,7 +246,8 @@ impl Drop for Context {
     fn drop(&mut self) {
         let took_ms = millis(self.now().since(self.began));
         let status = self.status.map(|status| status.as_u16());
-        if self.attempts == 0 && status.is_some_and(|status| status < 400) {
+        let is_ours = self.attempts == 0 && self.answerer != Answerer::Cache;
+        if is_ours && status.is_some_and(|status| status < 400) {
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
         }
         let mut kind = self.kind.map(Kind::as_str);
@@ -228,6 +263,7 @@ impl Drop for Context {
             target = self.target_name(),
             breaker_state = self.breaker_state(),
             attempts = self.attempts - self.replaced,
+            degraded = self.answerer.degraded(),
             kind,
             took_ms,
             first_token_ms = streamed.and_then(|stream| stream.first_token).map(millis),

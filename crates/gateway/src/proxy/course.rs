@@ -11,9 +11,11 @@ use fuseline_llm::{Attempt, Evidence, Plan, Reason, Standing, Step, Verdict};
 use hyper::body::Incoming;
 
 use super::Proxy;
+use super::cache::Kept;
 use super::context::Context;
 use super::driven::Driven;
 use super::exchange::{Answer, Came, Flow};
+use super::exhausted::{Exhausted, Left};
 use super::ingress::Call;
 use super::outage::OURS;
 use super::refusal::{Cause, Refusal};
@@ -25,6 +27,8 @@ pub(crate) enum Ending {
     Opened(Answer<Flow>, Box<Driven>, Duration),
     /// The caller gets this.
     Answered(Answer<Option<Incoming>>, Repeating),
+    /// The caller gets an answer of the past, which is so old.
+    Recalled(Kept, Duration),
     /// The caller gets an answer of ours.
     Refused(Refusal),
 }
@@ -45,6 +49,7 @@ pub(crate) struct Course<'c> {
     context: &'c mut Context,
     ways: Vec<Way<'c>>,
     plan: Plan,
+    exhausted: Exhausted<'c>,
     /// The last whole answer, and the index of the way by which it came.
     kept: Option<(usize, Answer<Option<Incoming>>)>,
     /// The status of the last failure.
@@ -65,8 +70,8 @@ impl<'c> Course<'c> {
         if let Some(roster) = proxy.roster(call) {
             plan = plan.with_retry_budget(Arc::clone(&roster.retries));
         }
-        if !proxy.may_repeat(call) {
-            context.because("the request is longer than replay_limit, so it is sent once");
+        if let Some(why) = call.replay.once() {
+            context.because(why);
         }
         Self {
             proxy,
@@ -74,6 +79,7 @@ impl<'c> Course<'c> {
             context,
             ways,
             plan,
+            exhausted: Exhausted::new(proxy, call),
             kept: None,
             last: None,
             is_denial_told: false,
@@ -91,7 +97,10 @@ impl<'c> Course<'c> {
                 Step::Try(at) => self.begin(at),
                 Step::RetryAfter { target, delay } => self.again(target, delay, visit.take()).await,
                 Step::Wait(wait) => Err(self.sit_out(wait).await),
-                Step::GiveUp(reason) => return self.give_up(reason),
+                Step::GiveUp(reason) => match self.give_up(reason).await {
+                    Ok(ending) => return ending,
+                    Err(step) => Err(step),
+                },
             };
             let (at, attempt) = match begun {
                 Ok(begun) => begun,
@@ -239,8 +248,24 @@ impl<'c> Course<'c> {
         stands
     }
 
-    /// No further attempt: what was answered last, or why nobody was asked.
-    fn give_up(mut self, reason: Reason) -> Ending {
+    /// No further attempt: what was answered last, or why nobody was asked. Unless something is left for when every
+    /// target is out: then the step that it leads to.
+    async fn give_up(&mut self, reason: Reason) -> Result<Ending, Step> {
+        let Self {
+            exhausted,
+            plan,
+            ways,
+            context,
+            ..
+        } = self;
+        match exhausted.next(reason, plan, ways, context).await {
+            Some(Left::Step(step)) => Err(step),
+            Some(Left::Recalled(kept, age)) => Ok(Ending::Recalled(kept, age)),
+            None => Ok(self.end(reason)),
+        }
+    }
+
+    fn end(&mut self, reason: Reason) -> Ending {
         let repeated = self.plan.attempts() > 1 && reason != Reason::Final;
         if let Some((at, answer)) = self.kept.take() {
             if let Some(way) = self.ways.get(at) {
@@ -265,7 +290,7 @@ impl<'c> Course<'c> {
         self.refused()
     }
 
-    fn refused(self) -> Ending {
+    fn refused(&mut self) -> Ending {
         if self.proxy.outage.stands() {
             self.context.because(OURS);
         }
@@ -279,9 +304,14 @@ impl<'c> Course<'c> {
         } else {
             Cause::Open
         };
-        let wait = refusals()
+        let told = refusals()
             .map(|refused| refused.rejection.retry_after)
-            .min()
+            .min();
+        // What they said before a wait is out of date.
+        let soonest = self.plan.soonest();
+        let wait = soonest
+            .filter(|_| self.exhausted.has_waited())
+            .or(told)
             .unwrap_or(NO_ROOM);
         let model = self.call.facts.model();
         let what = model.map_or_else(

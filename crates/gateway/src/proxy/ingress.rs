@@ -11,9 +11,11 @@ use hyper::body::Incoming;
 use secrecy::SecretString;
 
 use super::address;
+use super::cache::Slot;
 use super::headers;
 use super::own::{greeting, model_list, protocol_of};
 use super::refusal::Refusal;
+use super::replay::{Replay, ReplayMemory};
 use super::respond::Body;
 use super::steering::Steering;
 use crate::config::{Config, Route};
@@ -43,6 +45,9 @@ pub(crate) struct Call {
     pub(crate) budget: Duration,
     /// It is a caller's own repetition.
     pub(crate) is_repeated: bool,
+    /// Where its answer may be kept; filled by whoever keeps it.
+    pub(crate) slot: Option<Slot>,
+    pub(crate) replay: Replay,
 }
 
 /// Where a call goes.
@@ -63,7 +68,11 @@ pub(crate) enum Answered {
 }
 
 /// Reads a request as far as a target must be known for it.
-pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<Call, Answered> {
+pub(crate) async fn read(
+    config: &Config,
+    memory: &ReplayMemory,
+    request: Request<Incoming>,
+) -> Result<Call, Answered> {
     if let Some(greeting) = greeting(&request) {
         return Err(Answered::Here(Box::new(greeting)));
     }
@@ -109,6 +118,7 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         headers.remove(carrier);
     }
     let query = parts.uri.query().map(str::to_owned);
+    let replay = memory.keep(body.len());
     let fallback = if facts.operation() == Operation::Other {
         Fallback::Off
     } else {
@@ -125,6 +135,8 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         fallback,
         budget: steering.budget,
         is_repeated: steering.is_repeated,
+        slot: None,
+        replay,
     })
 }
 

@@ -8,6 +8,7 @@ use super::context::Context;
 use super::ingress::Call;
 use super::roster::{Roster, Stop};
 use super::way::NO_MODEL;
+use crate::config::Target;
 
 impl Proxy {
     /// The indexes of the stops that this call may go to, in its order: the roster's own as the strategy has them, without
@@ -54,7 +55,7 @@ impl Proxy {
     /// place: without a call it could not show that it is well.
     fn is_degraded(&self, call: &Call, stop: &Stop, now: Tick) -> bool {
         let provider = stop.target.provider.as_str();
-        let model = model_at(call, stop);
+        let model = model_at(call, &stop.target);
         let state = self.guards.state_of_model(provider, model, now);
         state == State::Degraded && {
             let policy = self.config.policy(provider, Some(model));
@@ -64,7 +65,7 @@ impl Proxy {
 
     /// What the request has, where somebody asks for that.
     fn tokens(&self, call: &Call, roster: &Roster) -> Tokens {
-        let has_context = |stop: &Stop| self.room(call, stop).is_some();
+        let has_context = |stop: &Stop| self.room(call, &stop.target).is_some();
         if roster.strategy == Strategy::Cheapest || roster.stops.iter().any(has_context) {
             Tokens::estimate(&call.body)
         } else {
@@ -73,9 +74,20 @@ impl Proxy {
     }
 
     /// The tokens that a target takes at once, as far as that is known.
-    pub(super) fn room(&self, call: &Call, stop: &Stop) -> Option<u64> {
-        let context = self.config.context(&stop.target, model_at(call, stop));
+    pub(super) fn room(&self, call: &Call, target: &Target) -> Option<u64> {
+        let context = self.config.context(target, model_at(call, target));
         context.map(u64::from)
+    }
+
+    /// Whether a target has room for the request, as far as that is known; if not, the caller is told.
+    pub(super) fn has_room(&self, call: &Call, target: &Target, context: &mut Context) -> bool {
+        let room = self.room(call, target);
+        let needed = room.map_or(0, |_| Tokens::estimate(&call.body).needed());
+        let fits = room.is_none_or(|room| needed <= room);
+        if let Some(room) = room.filter(|_| !fits) {
+            tell_too_small(call, target, needed, room, context);
+        }
+        fits
     }
 
     /// The stops that have room for the request. Where none has, it is the providers' to say so: it is an estimate.
@@ -90,28 +102,32 @@ impl Proxy {
         let needed = tokens.needed();
         let (mut fitting, mut left_out) = (Vec::new(), Vec::new());
         for &at in &ranked {
-            let stop = roster.stops.get(at);
-            let room = stop.and_then(|stop| Some((stop, self.room(call, stop)?)));
+            let target = roster.stops.get(at).map(|stop| &stop.target);
+            let room = target.and_then(|target| Some((target, self.room(call, target)?)));
             match room {
-                Some((stop, room)) if room < needed => left_out.push((stop, room)),
+                Some((target, room)) if room < needed => left_out.push((target, room)),
                 _ => fitting.push(at),
             }
         }
         if fitting.is_empty() {
             return ranked;
         }
-        for (stop, room) in left_out {
-            let (provider, model) = (&stop.target.provider, model_at(call, stop));
-            context.because(format_args!(
-                "{provider}/{model}: about {needed} tokens do not fit into {room}"
-            ));
+        for (target, room) in left_out {
+            tell_too_small(call, target, needed, room, context);
         }
         fitting
     }
 }
 
+fn tell_too_small(call: &Call, target: &Target, needed: u64, room: u64, context: &mut Context) {
+    let (provider, model) = (&target.provider, model_at(call, target));
+    context.because(format_args!(
+        "{provider}/{model}: about {needed} tokens do not fit into {room}"
+    ));
+}
+
 /// The model's name as a target's provider sees it.
-pub(super) fn model_at<'c>(call: &'c Call, stop: &'c Stop) -> &'c str {
-    let written = stop.target.model.as_deref();
+fn model_at<'c>(call: &'c Call, target: &'c Target) -> &'c str {
+    let written = target.model.as_deref();
     written.or_else(|| call.facts.model()).unwrap_or(NO_MODEL)
 }

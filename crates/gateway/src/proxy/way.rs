@@ -39,6 +39,8 @@ pub(crate) struct Way<'p> {
     pub(crate) refused: Option<ScopedRejection>,
     /// How the target is doing, where it stands in the route's roster.
     pub(crate) seat: Option<Arc<Seat>>,
+    /// Only a rule leads there.
+    pub(crate) is_aside: bool,
     /// Whether the caller has been told that all its places are taken.
     is_told_full: bool,
 }
@@ -101,9 +103,10 @@ impl Proxy {
                 let place = known.unwrap_or(ways.len());
                 by_stop.entry(at).or_default().push(place);
                 if known.is_none() {
-                    detours.contexts.push(self.room(call, stop));
+                    detours.contexts.push(self.room(call, &stop.target));
                     ways.push(Way {
                         seat: Some(Arc::clone(&stop.seat)),
+                        is_aside: at >= roster.own,
                         ..way
                     });
                 }
@@ -148,6 +151,7 @@ impl Proxy {
                 answerer,
                 refused: None,
                 seat: None,
+                is_aside: false,
                 is_told_full: false,
             }
         };

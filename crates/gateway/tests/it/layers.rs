@@ -57,6 +57,11 @@ fn what_stands_at_the_top_arrives() {
         (limits.max_body, limits.replay_limit, limits.replay_memory),
         (1 << 20, 64 << 10, 1 << 30)
     );
+    let cache = &config.cache;
+    assert_eq!(
+        (cache.max_bytes, cache.max_entry, cache.ttl),
+        (32 << 20, 512 << 10, secs(300))
+    );
     assert_eq!(
         (
             limits.max_breakers,
@@ -351,7 +356,7 @@ fn keys_without_effect_yet_are_each_named_once() {
     found.dedup();
     assert_eq!(found.len(), count);
     assert!(
-        found.contains(&"fuseline.toml:43: note: on_exhausted: not in effect yet".to_owned()),
+        found.contains(&"fuseline.toml:43: note: queue: not in effect yet".to_owned()),
         "{found:#?}"
     );
     assert!(!format!("{found:?}").contains("cancel_counts_after"));

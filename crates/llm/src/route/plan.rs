@@ -10,6 +10,7 @@
 //! [`RetryBudget`]; once a request may be running somewhere without our knowing its end, it is sent to at most one
 //! other target, unless [`Limits::resend_unknown`] says otherwise.
 
+mod beyond;
 mod choice;
 mod hedge;
 mod retry;
@@ -179,7 +180,7 @@ impl Plan {
         }
         match next {
             Next::Never => return Step::GiveUp(Reason::Final),
-            Next::Once if !self.unknown_end.take() => return Step::GiveUp(Reason::Exhausted),
+            Next::Once if !self.unknown_end.take() => return Step::GiveUp(Reason::UnknownEnd),
             Next::Once | Next::Yes => {}
         }
         if verdict.scope != Scope::Key {
@@ -233,13 +234,20 @@ impl Plan {
     }
 
     fn visit(&mut self, at: usize) -> Step {
-        if let Some(spent) = self.spent.get_mut(at) {
-            *spent = true;
-        }
+        self.spend(at);
         self.visiting = Some(at);
         self.retries = 0;
         self.replacement = Chance::Left;
         Step::Try(at)
+    }
+
+    /// The target is not visited any more, wherever it stands.
+    fn spend(&mut self, at: usize) {
+        if let Some(visited) = self.targets.get(at) {
+            for (target, spent) in self.targets.iter().zip(&mut self.spent) {
+                *spent |= target == visited;
+            }
+        }
     }
 
     /// What ails one model is not mended by another key to it.

@@ -33,7 +33,7 @@ impl Plan {
         if !self.pay_for_retry(now) {
             return None;
         }
-        *self.spent.get_mut(at)? = true;
+        self.spend(at);
         self.unknown_end = Chance::Used;
         Some(at)
     }

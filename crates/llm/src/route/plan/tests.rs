@@ -257,7 +257,7 @@ fn report_82_an_unknown_end_costs_one_more_target_at_most() {
     ] {
         assert_eq!(
             course(&mut plan_of(targets.clone(), 3), &verdict),
-            (vec![0, 1], Reason::Exhausted)
+            (vec![0, 1], Reason::UnknownEnd)
         );
     }
     let unsent = broken(Kind::Timeout, Fault::ConnectTimeout);

@@ -88,7 +88,7 @@ fn report_82_two_at_once_are_as_many_as_may_be_running() {
     assert_eq!(plan.hedge(ready, T0), Some(2));
     plan.lost(0, &lost, 2);
     let step = plan.after(&lost, Standing::Current, ready, T0);
-    assert_eq!(step, Step::GiveUp(Reason::Exhausted));
+    assert_eq!(step, Step::GiveUp(Reason::UnknownEnd));
     let mut plan = begun(keys_and_others(), 6);
     let once = plan.after(&lost, Standing::Current, ready, T0);
     assert_eq!(once, Step::Try(2));
