@@ -23,6 +23,7 @@ mod proxy;
 mod replay;
 mod routing;
 mod shutdown;
+mod state;
 mod streams;
 mod support;
 mod tls;

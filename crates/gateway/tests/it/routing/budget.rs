@@ -48,9 +48,7 @@ async fn a_callers_budget_cannot_lengthen_the_routes() {
     let answer = with(&scene, "x-fuseline-budget-ms", "8000").await;
     assert_eq!(answer.status, 504);
     assert!(
-        answer
-            .header("x-fuseline-why")
-            .contains("(limit budget)"),
+        answer.header("x-fuseline-why").contains("(limit budget)"),
         "{answer:?}"
     );
 }
