@@ -48,7 +48,7 @@ pub use model::ModelRule;
 pub use pattern::Pattern;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
 pub use reference::{Key, keys, template};
-pub use route::{Elsewhere, OnExhausted, OnKind, Route, Strategy, Target};
+pub use route::{Elsewhere, OnExhausted, OnKind, Price, Route, Strategy, Target};
 pub use timeouts::{TimeoutSpec, Timeouts};
 
 /// Everything that `fuseline serve` runs by. Made by [`Sources::load`]; every part of it has been checked.
@@ -144,6 +144,13 @@ impl Config {
         let of_models = self.rules_for(model).map(|rule| &rule.timeouts);
         let layers = of_models.chain(route.map(|route| &route.timeouts));
         layers.fold(timeouts, |under, over| under.overlaid(over))
+    }
+
+    /// The tokens that a target's model takes at once, as far as that is written: at the target, or in the last
+    /// `[[models]]` that matches and says so. `model` is the name that the provider sees.
+    pub fn context(&self, target: &Target, model: &str) -> Option<u32> {
+        let of_models = self.rules_for(Some(model)).filter_map(|rule| rule.context);
+        target.context.or_else(|| of_models.last())
     }
 
     fn rules_for<'a>(&'a self, model: Option<&'a str>) -> impl Iterator<Item = &'a ModelRule> {

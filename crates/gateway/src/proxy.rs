@@ -24,12 +24,16 @@ mod heartbeat;
 mod in_band;
 mod ingress;
 mod limits;
+mod order;
 mod outage;
 mod own;
 mod passing;
 mod refusal;
 mod replay;
 mod respond;
+mod roster;
+mod steering;
+mod story;
 mod streaming;
 mod upstream;
 mod watched;
@@ -56,6 +60,7 @@ use ingress::{Answered, Call, Lane};
 use outage::Outage;
 use replay::ReplayMemory;
 use respond::Body;
+use roster::Roster;
 use upstream::Upstream;
 use way::Way;
 
@@ -66,6 +71,8 @@ pub(crate) struct Proxy {
     guards: Guards,
     clients: Clients,
     outage: Outage,
+    /// By route, or by provider where they are passed through.
+    rosters: Vec<Roster>,
     /// Where a route falls back on it.
     cache: Option<Arc<Cache>>,
     replay: ReplayMemory,
@@ -141,6 +148,14 @@ impl Proxy {
             guards: Guards::new(&config, seed),
             clients: Clients::new(crypto, &config.authorities)?,
             outage: Outage::default(),
+            rosters: if config.pass_through {
+                let names = config.providers.keys();
+                names.map(|name| Roster::of_provider(name)).collect()
+            } else {
+                let routes = config.routes.iter();
+                let roster = |route| Roster::of_route(&config, route);
+                routes.map(roster).collect()
+            },
             cache: config
                 .routes
                 .iter()
@@ -176,6 +191,12 @@ impl Proxy {
         }
     }
 
+    /// What the calls along the same lane share.
+    fn roster(&self, call: &Call) -> Option<&Roster> {
+        let (Lane::Route(index) | Lane::Provider(index)) = call.lane;
+        self.rosters.get(index)
+    }
+
     /// The time limits of one attempt.
     fn timeouts(&self, call: &Call, target: &Target) -> Timeouts {
         let (provider, model) = (target.provider(), Some(target.model()));
@@ -193,6 +214,7 @@ impl Proxy {
                 .map(|way| self.timeouts(call, &way.target).first_token);
             limits.budget = first_tokens.fold(limits.budget, Duration::max);
         }
+        limits.budget = limits.budget.min(call.budget);
         limits
     }
 
@@ -204,6 +226,7 @@ impl Proxy {
             limits.retries = route.retries;
             limits.max_attempts = route.max_attempts;
             limits.max_wait = route.max_wait;
+            limits.resend_unknown = route.resend_unknown;
         }
         if call.facts.operation() == Operation::Other {
             limits.budget = Duration::MAX;

@@ -86,12 +86,15 @@ pub use head::{Head, Headers};
 pub use hints::{Hint, HintInput, HintSource, wait_hint};
 pub use last_good::LastGood;
 pub use mask::mask;
-pub use request::{Operation, Protocol, RequestFacts, Shape};
-pub use route::{Admission, Fallback, Limits, Plan, Reason, Route, Standing, Step};
+pub use request::{Operation, Price, Protocol, RequestFacts, Shape, Tokens};
+pub use route::{
+    Admission, Contender, Detours, Fallback, Limits, OnFailure, Pace, Plan, Reason, RetryBudget,
+    Route, Standing, Step, Strategy,
+};
 pub use stream::{
     Collector, Completion, Dialect, ErrorEvent, Finish, Framing, Incomplete, IncompleteReason,
     Piece, Scanned, Scanner, Seen, StreamEnding, StreamEvent, StreamGuard, StreamReader,
-    StreamTimers, Timer, ToolCall, Usage, reasoning_first_token,
+    StreamTimers, Timer, ToolCall, Usage, read_timeout, reasoning_first_token,
 };
 pub use target::{Owner, Target, credential_id};
 pub use verdict::Verdict;

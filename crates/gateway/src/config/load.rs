@@ -200,6 +200,7 @@ impl Config {
             false,
             "let anybody call, beyond loopback too",
         );
+        survey.models_have_contexts = config.models.iter().any(|rule| rule.context.is_some());
         if section.is_listing() {
             return config;
         }

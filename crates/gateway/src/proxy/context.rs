@@ -7,12 +7,13 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fuseline_core::{Clock, Kind, Registry, Tick};
-use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage};
+use fuseline_core::{Clock, Kind, Reason, Registry, Tick};
+use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage, Verdict};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::state_of;
+use super::story::Story;
 use crate::caller::{CLIENT_SLOW, Caller};
 
 /// Longer explanations are cut: a header is no place for a story.
@@ -25,12 +26,15 @@ pub(crate) struct Context {
     caller: Caller,
     began: Tick,
     attempts: u32,
+    /// Among them those whose connection was dead, which count for nothing.
+    replaced: u32,
     target: Option<Target>,
     answerer: Answerer,
     /// What went wrong last; while something is still going on, that the caller left before its end.
     kind: Option<Kind>,
     status: Option<StatusCode>,
     why: String,
+    story: Story,
     streamed: Option<Streamed>,
 }
 
@@ -73,11 +77,13 @@ impl Context {
             registry: registry.clone(),
             caller,
             attempts: 0,
+            replaced: 0,
             target: None,
             answerer: Answerer::First,
             kind: Some(Kind::Cancelled),
             status: None,
             why: String::new(),
+            story: Story::default(),
             streamed: None,
         }
     }
@@ -145,6 +151,32 @@ impl Context {
         }
     }
 
+    /// An attempt has failed.
+    pub(crate) fn failed(&mut self, target: String, kind: Kind, verdict: &Verdict) {
+        self.because(format_args!("{target}: {kind} ({})", verdict.evidence));
+        self.story.tried(target, kind, verdict);
+    }
+
+    /// A target was not asked.
+    pub(crate) fn skipped(&mut self, target: String, reason: Reason, wait: Duration) {
+        self.story.skipped(target, reason, wait);
+    }
+
+    /// What became of the call at each of its targets.
+    pub(crate) fn story(&self) -> &Story {
+        &self.story
+    }
+
+    /// Whether nothing has been sent yet.
+    pub(crate) fn is_first(&self) -> bool {
+        self.attempts == 0
+    }
+
+    /// The attempt that was begun last had a dead connection, and is made again.
+    pub(crate) fn replaced(&mut self) {
+        self.replaced += 1;
+    }
+
     /// Why the call ended as it did.
     pub(crate) fn why(&self) -> &str {
         &self.why
@@ -166,7 +198,8 @@ impl Context {
             headers.insert(HeaderName::from_static(name), header_text(value));
         };
         add("x-fuseline-request-id", &self.id);
-        add("x-fuseline-attempts", &self.attempts.to_string());
+        let attempts = self.attempts - self.replaced;
+        add("x-fuseline-attempts", &attempts.to_string());
         add(
             "x-fuseline-fallback",
             if self.answerer == Answerer::First {
@@ -229,7 +262,7 @@ impl Drop for Context {
             status,
             target = self.target_name(),
             breaker_state = self.breaker_state(),
-            attempts = self.attempts,
+            attempts = self.attempts - self.replaced,
             degraded = self.answerer.degraded(),
             kind,
             took_ms,

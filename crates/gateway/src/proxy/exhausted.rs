@@ -121,7 +121,7 @@ impl<'c> Exhausted<'c> {
         &mut self,
         elsewhere: &'c Elsewhere,
         known: &[Way<'c>],
-        context: &Context,
+        context: &mut Context,
     ) -> Vec<Way<'c>> {
         let targets: &[config::Target] = match elsewhere {
             Elsewhere::Target(target) => std::slice::from_ref(target),
@@ -137,15 +137,17 @@ impl<'c> Exhausted<'c> {
             }
         };
         let now = context.now();
-        let ways = targets.iter().flat_map(|target| {
+        let targets = targets
+            .iter()
+            .filter(|target| self.proxy.has_room(self.call, target, context));
+        let ways = targets.flat_map(|target| {
             let (provider, model) = (target.provider.as_str(), target.model.as_deref());
             self.proxy
                 .ways_to(self.call, provider, model, Answerer::LastResort, now)
         });
         let is_new = |way: &Way<'_>| {
-            !known
-                .iter()
-                .any(|other| other.target.is_same_model(&way.target))
+            let mut offered = known.iter().filter(|other| !other.is_aside);
+            !offered.any(|other| other.target.is_same_model(&way.target))
         };
         ways.filter(is_new).collect()
     }

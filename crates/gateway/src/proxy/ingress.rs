@@ -17,6 +17,7 @@ use super::own::{greeting, model_list, protocol_of};
 use super::refusal::Refusal;
 use super::replay::{Replay, ReplayMemory};
 use super::respond::Body;
+use super::steering::Steering;
 use crate::config::{Config, Route};
 use crate::token;
 
@@ -27,8 +28,6 @@ const CLIENT_TOKEN_HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),
 ];
-const FALLBACK_HEADER: &str = "x-fuseline-fallback";
-const ROUTE_HEADER: &str = "x-fuseline-route";
 
 /// A request, read and understood.
 pub(crate) struct Call {
@@ -42,6 +41,10 @@ pub(crate) struct Call {
     pub(crate) facts: RequestFacts,
     pub(crate) lane: Lane,
     pub(crate) fallback: Fallback,
+    /// What the caller gives it until its answer is committed, if that is less than the route does.
+    pub(crate) budget: Duration,
+    /// It is a caller's own repetition.
+    pub(crate) is_repeated: bool,
     /// Where its answer may be kept; filled by whoever keeps it.
     pub(crate) slot: Option<Slot>,
     pub(crate) replay: Replay,
@@ -100,7 +103,7 @@ pub(crate) async fn read(
         return Err(Answered::Here(Box::new(list)));
     }
     let (parts, body) = request.into_parts();
-    let steering = Steering::of(&parts.headers);
+    let steering = Steering::of(&parts.headers).map_err(refuse)?;
     let body = read_body(body, config.limits.max_body)
         .await
         .map_err(refuse)?;
@@ -130,6 +133,8 @@ pub(crate) async fn read(
         facts,
         lane,
         fallback,
+        budget: steering.budget,
+        is_repeated: steering.is_repeated,
         slot: None,
         replay,
     })
@@ -202,24 +207,6 @@ fn check_token(tokens: &[SecretString], headers: &HeaderMap) -> Option<Vec<Heade
         .cloned()
         .collect();
     Some(carriers).filter(|carriers| !carriers.is_empty())
-}
-
-/// What a caller asks of the gateway itself.
-struct Steering {
-    route: Option<String>,
-    fallback: Fallback,
-}
-
-impl Steering {
-    fn of(headers: &HeaderMap) -> Self {
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let off = text(FALLBACK_HEADER).is_some_and(|value| value.eq_ignore_ascii_case("off"));
-        let fallback = if off { Fallback::Off } else { Fallback::On };
-        Self {
-            route: text(ROUTE_HEADER).map(str::to_owned),
-            fallback,
-        }
-    }
 }
 
 fn lane(

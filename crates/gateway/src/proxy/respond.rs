@@ -110,7 +110,7 @@ pub(crate) fn refused(
     if context.why().is_empty() {
         context.because(refusal.code());
     }
-    dressed(refusal.into_response(protocol), context)
+    dressed(refusal.into_response(protocol, context.story()), context)
 }
 
 /// Adds our headers to an answer that is at hand.

@@ -5,7 +5,9 @@ use std::time::Duration;
 use fuseline_core::{
     Count, Kind, KindSpec, Mode, OnSuccess, Per, Policy, PolicySpec, Preset, TripRule,
 };
-use fuseline_gateway::config::{self, Config, Elsewhere, OnExhausted, OnKind, Strategy, Timeouts};
+use fuseline_gateway::config::{
+    self, Config, Elsewhere, OnExhausted, OnKind, Price, Strategy, Target, Timeouts,
+};
 
 use crate::config::{good, load, notes};
 
@@ -85,8 +87,26 @@ fn a_route_arrives_whole() {
     );
     assert_eq!(
         (route.targets[0].price, route.targets[0].weight),
-        (Some(2.5), Some(3))
+        (
+            Some(Price {
+                input: 2.5,
+                output: 10.0
+            }),
+            Some(3)
+        )
     );
+    let both = Price {
+        input: 1.0,
+        output: 1.0,
+    };
+    assert_eq!(route.targets[1].price, Some(both));
+    let bounds = |target: &Target| (target.context, target.max_in_flight);
+    assert_eq!(
+        route.targets.iter().map(bounds).collect::<Vec<_>>(),
+        [(None, Some(50)), (Some(128_000), None)]
+    );
+    assert!(route.resend_unknown && !config.routes[1].resend_unknown);
+    assert_eq!((route.hedge, config.routes[1].hedge), (Some(0.99), None));
     assert_eq!(route.strategy, Strategy::Cheapest);
     assert_eq!(
         (route.budget, route.max_wait, route.hold_back),
@@ -226,6 +246,22 @@ fn breaker_settings_merge_from_the_general_to_the_particular() {
     let llama = config.policy("primary", Some("llama-3"));
     assert_eq!((llama.cooldown(), llama.probes()), (secs(17), 3));
     assert_eq!(config.policy("unknown", None).cooldown(), secs(14));
+}
+
+#[test]
+fn a_context_is_the_targets_or_the_last_that_models_say() {
+    let config = full();
+    let [primary, spare] = &config.routes[0].targets[..] else {
+        panic!("two targets")
+    };
+    assert_eq!(config.context(spare, "llama-3.3-70b"), Some(128_000));
+    assert_eq!(config.context(primary, "llama-3"), Some(131_072));
+    assert_eq!(config.context(primary, "gpt-4o"), None);
+    let again =
+        "[[models]]\nmatch = \"m*\"\ncontext = 1\n[[models]]\nmatch = \"mm\"\ncontext = 2\n";
+    let last = good(&format!("{again}[[models]]\nmatch = \"m\"\n"));
+    assert_eq!(last.context(primary, "mm"), Some(2));
+    assert_eq!(last.context(primary, "m"), Some(1));
 }
 
 #[test]

@@ -21,6 +21,7 @@ mod mock;
 mod outage;
 mod proxy;
 mod replay;
+mod routing;
 mod shutdown;
 mod state;
 mod streams;

@@ -11,8 +11,12 @@ impl Plan {
     /// Further targets behind those that there are, numbered on. Ask [`next`](Self::next) afterwards: each is visited at
     /// most once, too, and the call's limits are for all of them together.
     pub fn extend(&mut self, targets: impl IntoIterator<Item = Target>) {
-        self.targets.extend(targets);
-        self.spent.resize(self.targets.len(), false);
+        for target in targets {
+            let mut known = self.targets.iter().zip(&self.spent);
+            let spent = known.any(|(other, spent)| *spent && *other == target);
+            self.targets.push(target);
+            self.spent.push(spent);
+        }
     }
 
     /// How long to wait for the first target that may let the call through again, and a little more; none where

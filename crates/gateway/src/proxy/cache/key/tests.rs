@@ -57,6 +57,8 @@ impl Asked<'_> {
         let body = Bytes::copy_from_slice(self.body.as_bytes());
         let tenant = Tenant::of(b"salt", &headers, query);
         let call = Call {
+            budget: std::time::Duration::MAX,
+            is_repeated: false,
             facts: RequestFacts::read(protocol, &Method::POST, path, &body),
             method: Method::POST,
             path: path.to_owned(),
