@@ -19,6 +19,8 @@ use crate::caller::{CLIENT_SLOW, Caller};
 /// Longer explanations are cut: a header is no place for a story.
 const MAX_WHY: usize = 512;
 
+const UNREADABLE: HeaderValue = HeaderValue::from_static("unreadable");
+
 /// One call's own record.
 pub(crate) struct Context {
     id: String,
@@ -194,33 +196,28 @@ impl Context {
 
     /// Adds our headers and takes nothing away.
     pub(crate) fn dress(&self, headers: &mut HeaderMap) {
-        let mut add = |name, value: &str| {
-            headers.insert(HeaderName::from_static(name), header_text(value));
-        };
-        add("x-fuseline-request-id", &self.id);
-        let attempts = self.attempts - self.replaced;
-        add("x-fuseline-attempts", &attempts.to_string());
+        headers.reserve(7);
+        let mut add = |name, value| headers.insert(HeaderName::from_static(name), value);
+        add("x-fuseline-request-id", header_text(&self.id));
         add(
-            "x-fuseline-fallback",
-            if self.answerer == Answerer::First {
-                "false"
-            } else {
-                "true"
-            },
+            "x-fuseline-attempts",
+            (self.attempts - self.replaced).into(),
         );
+        let is_first = self.answerer == Answerer::First;
+        let fallback = if is_first { "false" } else { "true" };
+        add("x-fuseline-fallback", HeaderValue::from_static(fallback));
         if let Some(degraded) = self.answerer.degraded() {
-            add("x-fuseline-degraded", degraded);
+            add("x-fuseline-degraded", header_text(degraded));
         }
-        add("x-fuseline-target", &self.target_name());
-        add("x-fuseline-breaker", self.breaker_state());
-        add(
-            "x-fuseline-why",
-            match (self.why.is_empty(), self.attempts) {
-                (false, _) => &self.why,
-                (true, 0) => "answered by the gateway",
-                (true, _) => "answered at first try",
-            },
-        );
+        add("x-fuseline-target", header_text(&self.target_name()));
+        let breaker = HeaderValue::from_static(self.breaker_state());
+        add("x-fuseline-breaker", breaker);
+        let why = match (self.why.is_empty(), self.attempts) {
+            (false, _) => header_text(&self.why),
+            (true, 0) => HeaderValue::from_static("answered by the gateway"),
+            (true, _) => HeaderValue::from_static("answered at first try"),
+        };
+        add("x-fuseline-why", why);
     }
 
     fn target_name(&self) -> String {
@@ -299,15 +296,16 @@ fn new_id() -> String {
 
 /// Text that any HTTP client can read.
 fn header_text(text: &str) -> HeaderValue {
-    let readable = |sign: char| {
-        if (' '..='~').contains(&sign) {
-            sign
-        } else {
-            '?'
-        }
+    let is_readable = |byte: u8| (b' '..=b'~').contains(&byte);
+    if text.len() <= MAX_WHY && text.bytes().all(is_readable) {
+        return HeaderValue::from_str(text).unwrap_or(UNREADABLE);
+    }
+    let readable = |sign: char| match u8::try_from(sign) {
+        Ok(byte) if is_readable(byte) => sign,
+        _ => '?',
     };
     let text: String = text.chars().take(MAX_WHY).map(readable).collect();
-    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("unreadable"))
+    HeaderValue::from_str(&text).unwrap_or(UNREADABLE)
 }
 
 #[cfg(test)]
