@@ -15,6 +15,7 @@ use secrecy::SecretString;
 
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
+use crate::state::Meter;
 use crate::token;
 
 /// What the admin listener looks at.
@@ -25,14 +26,21 @@ struct Seen {
     proxy: Arc<Proxy>,
     tasks: Tasks,
     token: Option<SecretString>,
+    meter: Meter,
 }
 
 impl Admin {
-    pub(crate) fn new(proxy: Arc<Proxy>, tasks: Tasks, token: Option<SecretString>) -> Self {
+    pub(crate) fn new(
+        proxy: Arc<Proxy>,
+        tasks: Tasks,
+        token: Option<SecretString>,
+        meter: Meter,
+    ) -> Self {
         Self(Arc::new(Seen {
             proxy,
             tasks,
             token,
+            meter,
         }))
     }
 }
@@ -79,7 +87,8 @@ async fn ready(State(admin): State<Admin>) -> (StatusCode, &'static str) {
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
-    match fuseline_telemetry::metrics_page(admin.0.proxy.registry()) {
+    let (registry, kept) = (admin.0.proxy.registry(), admin.0.meter.read());
+    match fuseline_telemetry::metrics_page(registry, kept) {
         Ok(page) => ([(CONTENT_TYPE, fuseline_telemetry::CONTENT_TYPE)], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

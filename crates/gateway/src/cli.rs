@@ -4,6 +4,7 @@ mod check;
 mod classify;
 mod config;
 mod demo;
+mod history;
 mod mock;
 mod replay;
 mod serve;
@@ -29,6 +30,7 @@ enum Command {
     Check(check::Args),
     Config(config::Args),
     Classify(classify::Args),
+    History(history::Args),
     Replay(replay::Args),
     Mock(mock::Args),
     Demo(demo::Args),
@@ -43,6 +45,7 @@ impl Cli {
             Command::Check(args) => args.run(),
             Command::Config(args) => args.run(),
             Command::Classify(args) => args.run(),
+            Command::History(args) => args.run(),
             Command::Replay(args) => args.run(),
             Command::Mock(args) => args.run(),
             Command::Demo(args) => args.run(),

@@ -7,6 +7,7 @@ pub mod config;
 mod proxy;
 mod server;
 mod shutdown;
+mod state;
 mod token;
 
 pub use proxy::BuildError;

@@ -16,16 +16,53 @@ use crate::names::{self, Counter};
 /// The content type of the page.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The metrics of all breakers, as a scraper reads them.
+/// How the keeping of breaker states fares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "plain data that callers write out"
+)]
+pub struct KeptState {
+    /// Transitions written.
+    pub stored: u64,
+    /// Transitions that came faster than they could be written.
+    pub dropped: u64,
+    /// Batches that were not taken.
+    pub failures: u64,
+    /// Whether states cannot be kept at present.
+    pub is_failing: bool,
+}
+
+/// The metrics of all breakers, as a scraper reads them; with those of what is kept, where it is.
 ///
 /// # Errors
 /// Never in practice: writing into a string does not fail.
-pub fn metrics_page(registry: &Registry) -> Result<String, fmt::Error> {
+pub fn metrics_page(registry: &Registry, kept: Option<KeptState>) -> Result<String, fmt::Error> {
     let mut page = String::new();
     let mut metrics = prometheus_client::registry::Registry::default();
     metrics.register_collector(Box::new(Breakers(registry.clone())));
+    if let Some(kept) = kept {
+        metrics.register_collector(Box::new(kept));
+    }
     encode(&mut page, &metrics)?;
     Ok(page)
+}
+
+impl Collector for KeptState {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for (counter, value) in [
+            (names::STORED, self.stored),
+            (names::DROPPED, self.dropped),
+            (names::FAILURES, self.failures),
+        ] {
+            let metric =
+                encoder.encode_descriptor(counter.name, counter.help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        let (name, help) = (names::FAILING, names::FAILING_HELP);
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(i64::from(self.is_failing)).encode(metric)
+    }
 }
 
 #[derive(Debug)]
@@ -200,7 +237,7 @@ mod tests {
     fn an_opening_is_counted_once_and_the_rejections_after_it() {
         let (registry, _) = registry();
         fail(&registry, "k", Kind::ServerError, 7);
-        let page = metrics_page(&registry).unwrap();
+        let page = metrics_page(&registry, None).unwrap();
         for line in [
             r#"breaker_opened_total{scope="model",provider="p",model="m"} 1"#,
             r#"breaker_opened_total{scope="provider",provider="p",model=""} 0"#,
@@ -219,7 +256,7 @@ mod tests {
         let (registry, _) = registry();
         fail(&registry, "one", Kind::RateLimit, 5);
         fail(&registry, "two", Kind::RateLimit, 5);
-        let page = metrics_page(&registry).unwrap();
+        let page = metrics_page(&registry, None).unwrap();
         let line = r#"breaker_opened_total{scope="key",provider="p",model=""} 2"#;
         assert_eq!(
             page.lines().filter(|other| *other == line).count(),
@@ -230,6 +267,27 @@ mod tests {
 
     #[test]
     fn an_empty_registry_has_an_empty_page() {
-        assert!(metrics_page(&registry().0).unwrap().ends_with("# EOF\n"));
+        let page = metrics_page(&registry().0, None).unwrap();
+        assert!(page.ends_with("# EOF\n"));
+        assert!(!page.contains("state_stored"));
+    }
+
+    #[test]
+    fn what_is_kept_is_told_where_it_is() {
+        let kept = KeptState {
+            stored: 7,
+            dropped: 2,
+            failures: 1,
+            is_failing: true,
+        };
+        let page = metrics_page(&registry().0, Some(kept)).unwrap();
+        for line in [
+            "state_stored_total 7",
+            "state_dropped_total 2",
+            "state_failures_total 1",
+            "state_failing 1",
+        ] {
+            assert!(page.lines().any(|other| other == line), "{line}\n{page}");
+        }
     }
 }

@@ -2,7 +2,6 @@
 
 /// The end of each such key's path, without indexes and names, and the value, as written, that is true already.
 const LATER: &[(&str, Option<&str>)] = &[
-    ("state", Some("\"off\"")),
     ("fleet", None),
     ("strategy", Some("\"priority\"")),
     ("price", None),

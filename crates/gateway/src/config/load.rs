@@ -216,7 +216,6 @@ impl Config {
         self.admin_listen = over.admin_listen.unwrap_or(self.admin_listen);
         self.log = over.log.unwrap_or(self.log);
         if let Some(state) = &over.state {
-            document.note_if_later("--state", "state", &format!("{state:?}"));
             self.state = state_file(state);
         }
         if let Some(fleet) = &over.fleet {

@@ -20,6 +20,7 @@ mod outage;
 mod proxy;
 mod replay;
 mod shutdown;
+mod state;
 mod streams;
 mod support;
 mod tls;
