@@ -10,7 +10,7 @@ import pytest
 from callers import paced
 from conftest import FROM_PRIMARY, FROM_SPARE
 from dialects import OPENAI
-from gateway import until
+from gateway import Gateway, until
 from provider import Reply
 
 CALLERS = 40
@@ -28,7 +28,7 @@ class Crowd:
     """Callers who call, think for a while, and call again, until they are told to stop. Of each call the time of its
     beginning, its seconds and its answer."""
 
-    gateway: object
+    gateway: Gateway
     calls: list[tuple[float, float, str]] = field(default_factory=list)
 
     def __enter__(self):
@@ -109,9 +109,10 @@ def test_an_outage_under_load(begin, primary, outage, breaker, requests, measure
     normal, meanwhile = statistics.median(crowd.seconds(started, dead)), crowd.seconds(tripped, recovered)
     usual, slow = statistics.median(meanwhile), statistics.quantiles(meanwhile, n=100)[-1]
     measured(
-        f"outage of {outage:.0f} s, up to {requests} a call: open after {tripped - dead:.1f} s with {under_way} calls "
-        f"under way, {in_vain} requests in vain, {probes:.0f} of them probes; {len(meanwhile)} answers in {usual:.3f} s, 99 % "
-        f"within {slow:.3f} s, without an outage in {normal:.3f} s; back {back - recovered:.1f} s after the recovery, {back - recovered - rest:.1f} s after the cooldown"
+        f"outage of {outage:.0f} s, up to {requests} a call: open after {tripped - dead:.1f} s with {under_way} calls under "
+        f"way, {in_vain} requests in vain, {probes:.0f} of them probes; {len(meanwhile)} answers in {usual:.3f} s, 99 % "
+        f"within {slow:.3f} s, before it in {normal:.3f} s; back {back - recovered:.1f} s after its end, "
+        f"{back - recovered - rest:.1f} s after the cooldown"
     )
     assert in_vain <= (THRESHOLD + under_way) * requests + probes
     assert usual < normal + 0.1
