@@ -7,12 +7,13 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fuseline_core::{Clock, Kind, Registry, Tick};
-use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage};
+use fuseline_core::{Clock, Kind, Reason, Registry, Tick};
+use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage, Verdict};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::state_of;
+use super::story::Story;
 use crate::caller::{CLIENT_SLOW, Caller};
 
 /// Longer explanations are cut: a header is no place for a story.
@@ -25,12 +26,15 @@ pub(crate) struct Context {
     caller: Caller,
     began: Tick,
     attempts: u32,
+    /// Among them those whose connection was dead, which count for nothing.
+    replaced: u32,
     target: Option<Target>,
     answerer: Answerer,
     /// What went wrong last; while something is still going on, that the caller left before its end.
     kind: Option<Kind>,
     status: Option<StatusCode>,
     why: String,
+    story: Story,
     streamed: Option<Streamed>,
 }
 
@@ -48,6 +52,21 @@ struct Streamed {
 pub(crate) enum Answerer {
     First,
     Fallback,
+    /// A target of `on_exhausted`.
+    LastResort,
+    /// The last good answer.
+    Cache,
+}
+
+impl Answerer {
+    /// What the caller is told of an answer that is not what he would usually get.
+    const fn degraded(self) -> Option<&'static str> {
+        match self {
+            Self::First | Self::Fallback => None,
+            Self::LastResort => Some("target"),
+            Self::Cache => Some("cache"),
+        }
+    }
 }
 
 impl Context {
@@ -58,11 +77,13 @@ impl Context {
             registry: registry.clone(),
             caller,
             attempts: 0,
+            replaced: 0,
             target: None,
             answerer: Answerer::First,
             kind: Some(Kind::Cancelled),
             status: None,
             why: String::new(),
+            story: Story::default(),
             streamed: None,
         }
     }
@@ -101,6 +122,22 @@ impl Context {
         self.target = Some(first.clone());
     }
 
+    /// Nobody answers, and the call is served from what was answered before.
+    pub(crate) fn recalled(&mut self, age: Duration) {
+        self.because(format_args!(
+            "answered from the cache, {} s old",
+            age.as_secs()
+        ));
+        self.target = None;
+        self.answerer = Answerer::Cache;
+        self.kind = None;
+    }
+
+    /// Whether what came of the call so far is a success.
+    pub(crate) fn is_success(&self) -> bool {
+        self.kind.is_none()
+    }
+
     /// What came of the call so far; none is a success.
     pub(crate) fn ended(&mut self, kind: Option<Kind>) {
         self.kind = kind;
@@ -112,6 +149,32 @@ impl Context {
             let separator = if self.why.is_empty() { "" } else { "; " };
             let _ = write!(self.why, "{separator}{reason}");
         }
+    }
+
+    /// An attempt has failed.
+    pub(crate) fn failed(&mut self, target: String, kind: Kind, verdict: &Verdict) {
+        self.because(format_args!("{target}: {kind} ({})", verdict.evidence));
+        self.story.tried(target, kind, verdict);
+    }
+
+    /// A target was not asked.
+    pub(crate) fn skipped(&mut self, target: String, reason: Reason, wait: Duration) {
+        self.story.skipped(target, reason, wait);
+    }
+
+    /// What became of the call at each of its targets.
+    pub(crate) fn story(&self) -> &Story {
+        &self.story
+    }
+
+    /// Whether nothing has been sent yet.
+    pub(crate) fn is_first(&self) -> bool {
+        self.attempts == 0
+    }
+
+    /// The attempt that was begun last had a dead connection, and is made again.
+    pub(crate) fn replaced(&mut self) {
+        self.replaced += 1;
     }
 
     /// Why the call ended as it did.
@@ -135,15 +198,19 @@ impl Context {
             headers.insert(HeaderName::from_static(name), header_text(value));
         };
         add("x-fuseline-request-id", &self.id);
-        add("x-fuseline-attempts", &self.attempts.to_string());
+        let attempts = self.attempts - self.replaced;
+        add("x-fuseline-attempts", &attempts.to_string());
         add(
             "x-fuseline-fallback",
-            if self.answerer == Answerer::Fallback {
-                "true"
-            } else {
+            if self.answerer == Answerer::First {
                 "false"
+            } else {
+                "true"
             },
         );
+        if let Some(degraded) = self.answerer.degraded() {
+            add("x-fuseline-degraded", degraded);
+        }
         add("x-fuseline-target", &self.target_name());
         add("x-fuseline-breaker", self.breaker_state());
         add(
@@ -179,7 +246,8 @@ impl Drop for Context {
     fn drop(&mut self) {
         let took_ms = millis(self.now().since(self.began));
         let status = self.status.map(|status| status.as_u16());
-        if self.attempts == 0 && status.is_some_and(|status| status < 400) {
+        let is_ours = self.attempts == 0 && self.answerer != Answerer::Cache;
+        if is_ours && status.is_some_and(|status| status < 400) {
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
         }
         let mut kind = self.kind.map(Kind::as_str);
@@ -194,7 +262,8 @@ impl Drop for Context {
             status,
             target = self.target_name(),
             breaker_state = self.breaker_state(),
-            attempts = self.attempts,
+            attempts = self.attempts - self.replaced,
+            degraded = self.answerer.degraded(),
             kind,
             took_ms,
             first_token_ms = streamed.and_then(|stream| stream.first_token).map(millis),
