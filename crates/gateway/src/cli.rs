@@ -1,14 +1,18 @@
 //! The command line: which subcommands there are, and what they share.
 
+mod admin;
 mod check;
 mod classify;
 mod config;
 mod demo;
 mod mock;
+mod operate;
 mod replay;
 mod serve;
 mod source;
+mod status;
 mod timed;
+mod why;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -27,6 +31,11 @@ pub struct Cli {
 enum Command {
     Serve(serve::Args),
     Check(check::Args),
+    Status(status::Args),
+    Why(why::Args),
+    Force(operate::Force),
+    Release(operate::Release),
+    Reset(operate::Reset),
     Config(config::Args),
     Classify(classify::Args),
     Replay(replay::Args),
@@ -41,6 +50,11 @@ impl Cli {
         let done = match self.command {
             Command::Serve(args) => args.run(),
             Command::Check(args) => args.run(),
+            Command::Status(args) => args.run(),
+            Command::Why(args) => args.run(),
+            Command::Force(args) => args.run(),
+            Command::Release(args) => args.run(),
+            Command::Reset(args) => args.run(),
             Command::Config(args) => args.run(),
             Command::Classify(args) => args.run(),
             Command::Replay(args) => args.run(),
@@ -53,4 +67,10 @@ impl Cli {
             ExitCode::FAILURE
         })
     }
+}
+
+/// What was asked could not be answered.
+fn unanswered(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
+    writeln!(io::stderr().lock(), "fuseline: {error:#}")?;
+    Ok(ExitCode::from(2))
 }

@@ -4,10 +4,12 @@ mod admin;
 mod caller;
 pub mod cli;
 pub mod config;
+mod observe;
 mod proxy;
 mod server;
 mod shutdown;
 mod token;
+mod view;
 
 pub use proxy::BuildError;
 pub use server::{Gateway, StartError};

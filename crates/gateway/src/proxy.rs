@@ -37,7 +37,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fuseline_core::Registry;
+use fuseline_core::{Breaker, Registry, Tick};
 use fuseline_llm::{Classifier, Limits, Operation, Shape, Target};
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -135,6 +135,12 @@ impl Proxy {
     /// The breakers.
     pub(crate) fn registry(&self) -> &Registry {
         self.guards.registry()
+    }
+
+    /// The breaker of this name as it is written out. One of a provider, or of a model of one, is made if need be: an
+    /// operator may know of an incident before the first call does.
+    pub(crate) fn breaker(&self, name: &str, now: Tick) -> Option<Breaker> {
+        self.guards.breaker(&self.config, name, now)
     }
 
     /// How long a caller may leave unread what no provider's, model's or route's limit is for.

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fuseline_core::Registry;
-use fuseline_telemetry::TransitionLog;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,6 +14,7 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::caller::Caller;
 use crate::config::Config;
+use crate::observe::{self, Feed};
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 use crate::{admin, proxy};
@@ -25,7 +25,6 @@ const WRITE_BUFFER: usize = 32 << 10;
 const SEND_BUFFER: u32 = 64 << 10;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
-const LOG_EVERY: Duration = Duration::from_millis(100);
 
 /// A running gateway. Dropping it cuts every call; [`shutdown`](Self::shutdown) lets them finish.
 #[derive(Debug)]
@@ -75,9 +74,11 @@ impl Gateway {
             tasks: Tasks::default(),
             drain,
         };
+        let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
             Arc::clone(&proxy),
             gateway.tasks.clone(),
+            feed.clone(),
             admin_token,
         ));
         // The admin listener answers until the end of a drain, so it is not among the tasks that a drain waits for.
@@ -88,7 +89,7 @@ impl Gateway {
         });
         gateway
             .tasks
-            .spawn_until_cut(log_transitions(proxy.registry().clone()));
+            .spawn_until_cut(observe::observe(proxy.registry().clone(), feed));
         gateway
             .tasks
             .spawn(accept(traffic, proxy, gateway.tasks.clone()));
@@ -157,15 +158,6 @@ fn local_addr(key: &'static str, listener: &TcpListener) -> Result<SocketAddr, S
         address: unknown,
         cause,
     })
-}
-
-/// Observers read what breakers have kept; no call waits for them.
-async fn log_transitions(registry: Registry) {
-    let mut log = TransitionLog::default();
-    loop {
-        tokio::time::sleep(LOG_EVERY).await;
-        log.drain(&registry);
-    }
 }
 
 async fn accept(listener: TcpListener, proxy: Arc<Proxy>, tasks: Tasks) {

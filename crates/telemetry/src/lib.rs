@@ -1,11 +1,11 @@
 //! Turns breaker snapshots and events into metrics and logs.
 //!
 //! Nothing here is called on the way of a call: [`metrics_page`] reads the breakers when somebody scrapes, and
-//! [`TransitionLog`] drains their histories from a task of its own.
+//! [`TransitionReader`] drains their histories from a task of its own.
 
-mod log;
 mod names;
 mod prometheus;
+mod transitions;
 
-pub use log::TransitionLog;
 pub use prometheus::{CONTENT_TYPE, metrics_page};
+pub use transitions::{Observed, TransitionReader};

@@ -16,6 +16,7 @@ mod guarded;
 mod layers;
 mod logs;
 mod mock;
+mod operator;
 mod outage;
 mod proxy;
 mod replay;

@@ -1,10 +1,36 @@
-//! A breaker's snapshot as JSON. Instants become milliseconds ago, since nobody outside knows our clock.
+//! Breakers and transitions as JSON. Instants become milliseconds ago, since nobody outside knows our clock.
+
+mod event;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fuseline_core::{FailureNote, RuleSnapshot, Snapshot, Tick, Transition};
+use fuseline_core::{Breaker, FailureNote, RuleSnapshot, Snapshot, Tick, Transition};
 use serde::Serialize;
+
+pub(crate) use event::Event;
+
+/// One breaker, with all that it remembers.
+#[derive(Debug, Serialize)]
+pub(crate) struct Detail {
+    #[serde(flatten)]
+    view: View,
+    /// What the operator wrote when he forced it, while that holds.
+    note: Option<String>,
+    /// Its latest transitions, oldest first, at most 20.
+    history: Vec<Why>,
+}
+
+impl Detail {
+    pub(crate) fn of(breaker: &Breaker, note: Option<String>, now: Tick) -> Self {
+        let history = breaker.history(0);
+        Self {
+            view: View::of(&breaker.snapshot(now)),
+            note,
+            history: history.iter().map(|change| Why::of(change, now)).collect(),
+        }
+    }
+}
 
 /// One breaker.
 #[derive(Debug, Serialize)]
@@ -56,8 +82,9 @@ struct Failure {
     ms_ago: u64,
 }
 
+/// A transition, with what it rests on.
 #[derive(Debug, Serialize)]
-struct Why {
+pub(crate) struct Why {
     from: &'static str,
     to: &'static str,
     cause: &'static str,
@@ -65,6 +92,8 @@ struct Why {
     threshold: f64,
     kind: Option<&'static str>,
     ms_ago: u64,
+    /// The rest of the time that an `open` or a forced state was given.
+    until_ms: Option<u64>,
     /// The same in words.
     text: String,
 }
@@ -164,6 +193,7 @@ impl Why {
             threshold: transition.why.threshold,
             kind: transition.why.kind.map(fuseline_core::Kind::as_str),
             ms_ago: ago(transition.at, now),
+            until_ms: transition.until.map(|until| millis(until.since(now))),
             text: transition.why.to_string(),
         }
     }
