@@ -79,7 +79,7 @@ impl Admin {
 
     fn shown(&self, breaker: &Breaker, now: Tick) -> Response {
         let note = self.0.notes.read(breaker, now);
-        Json(Detail::of(breaker, note, now)).into_response()
+        Json(Detail::of(breaker, note, self.0.proxy.metrics(), now)).into_response()
     }
 }
 
@@ -117,7 +117,7 @@ async fn ready(State(admin): State<Admin>) -> (StatusCode, &'static str) {
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
-    match fuseline_telemetry::metrics_page(admin.0.proxy.registry()) {
+    match admin.0.proxy.metrics().page() {
         Ok(page) => ([(CONTENT_TYPE, fuseline_telemetry::CONTENT_TYPE)], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
@@ -129,7 +129,7 @@ async fn list(State(admin): State<Admin>) -> Json<Vec<View>> {
     Json(
         breakers
             .iter()
-            .map(|breaker| View::of(&breaker.snapshot(now)))
+            .map(|breaker| View::of(&breaker.snapshot(now), admin.0.proxy.metrics()))
             .collect(),
     )
 }

@@ -34,6 +34,7 @@ use std::sync::Arc;
 
 use fuseline_core::{Policy, PolicySpec};
 use fuseline_llm::{Classifier, reasoning_first_token};
+use fuseline_telemetry::Catalogue;
 use rustls::pki_types::CertificateDer;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
@@ -116,6 +117,27 @@ impl Config {
         }
         // Every layer was checked by itself and the core judges each key alone, so their sum is sound.
         Policy::new(&spec).unwrap_or_default()
+    }
+
+    /// The names that may be labels of metrics: the providers, and the models that routes name at them or `[[models]]`
+    /// at all.
+    pub(crate) fn catalogue<'c>(&'c self) -> Catalogue {
+        let named = |pattern: &'c Pattern| pattern.is_exact().then(|| pattern.as_str());
+        let targets = self.routes.iter().flat_map(move |route| {
+            let requested = named(&route.model);
+            let targets = route.targets.iter();
+            targets.map(move |target| {
+                let model = target.model.as_deref().or(requested);
+                (target.provider.as_str(), model)
+            })
+        });
+        let providers = self.providers.keys().flat_map(move |provider| {
+            let models = self.models.iter().map(move |rule| named(&rule.pattern));
+            std::iter::once(None)
+                .chain(models)
+                .map(move |model| (provider.as_str(), model))
+        });
+        providers.chain(targets).collect()
     }
 
     /// The time limits where no provider, model or route says otherwise.

@@ -39,6 +39,7 @@ use std::time::Duration;
 
 use fuseline_core::{Breaker, Registry, Tick};
 use fuseline_llm::{Classifier, Limits, Operation, Shape, Target};
+use fuseline_telemetry::Metrics;
 use http::{Request, Response};
 use hyper::body::Incoming;
 
@@ -62,6 +63,7 @@ pub(crate) struct Proxy {
     clients: Clients,
     outage: Outage,
     classifier: Arc<Classifier>,
+    metrics: Metrics,
     salt: [u8; 16],
     seeds: AtomicU64,
 }
@@ -94,7 +96,7 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
     caller: Caller,
 ) -> Response<Awaited<Body>> {
-    let mut context = Context::begin(proxy.registry(), caller.clone());
+    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone());
     let mut waiting = None;
     let answer = match ingress::read(&proxy.config, request).await {
         Ok(call) => {
@@ -120,9 +122,12 @@ impl Proxy {
             .providers
             .iter()
             .map(|(name, provider)| Ok((name.clone(), Upstream::new(name, provider)?)));
+        let upstreams = upstreams.collect::<Result<_, BuildError>>()?;
+        let guards = Guards::new(&config, seed);
         Ok(Self {
-            upstreams: upstreams.collect::<Result<_, BuildError>>()?,
-            guards: Guards::new(&config, seed),
+            upstreams,
+            metrics: Metrics::new(guards.registry(), config.catalogue()),
+            guards,
             clients: Clients::new(crypto, &config.authorities)?,
             outage: Outage::default(),
             classifier: config.classifier(),
@@ -135,6 +140,11 @@ impl Proxy {
     /// The breakers.
     pub(crate) fn registry(&self) -> &Registry {
         self.guards.registry()
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
     }
 
     /// The breaker of this name as it is written out. One of a provider, or of a model of one, is made if need be: an

@@ -5,7 +5,8 @@ mod event;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fuseline_core::{Breaker, FailureNote, RuleSnapshot, Snapshot, Tick, Transition};
+use fuseline_core::{Breaker, FailureNote, RuleSnapshot, Scope, Snapshot, Tick, Transition};
+use fuseline_telemetry::Metrics;
 use serde::Serialize;
 
 pub(crate) use event::Event;
@@ -22,10 +23,15 @@ pub(crate) struct Detail {
 }
 
 impl Detail {
-    pub(crate) fn of(breaker: &Breaker, note: Option<String>, now: Tick) -> Self {
+    pub(crate) fn of(
+        breaker: &Breaker,
+        note: Option<String>,
+        metrics: &Metrics,
+        now: Tick,
+    ) -> Self {
         let history = breaker.history(0);
         Self {
-            view: View::of(&breaker.snapshot(now)),
+            view: View::of(&breaker.snapshot(now), metrics),
             note,
             history: history.iter().map(|change| Why::of(change, now)).collect(),
         }
@@ -59,6 +65,9 @@ pub(crate) struct View {
     late: u64,
     rejected: BTreeMap<&'static str, u64>,
     opened: u64,
+    /// Attempts at a model since the start, and those that count against it, where the configuration names it.
+    attempts: Option<u64>,
+    failures: Option<u64>,
     incident_ms: Option<u64>,
     last_failures: Vec<Failure>,
     /// The transition that led to this state.
@@ -99,8 +108,14 @@ pub(crate) struct Why {
 }
 
 impl View {
-    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+    pub(crate) fn of(snapshot: &Snapshot, metrics: &Metrics) -> Self {
         let now = snapshot.at;
+        let model = snapshot
+            .name
+            .part()
+            .filter(|_| snapshot.scope() == Scope::Model);
+        let attempts =
+            model.and_then(|model| metrics.attempts(snapshot.name.provider_name(), model));
         let opened = fuseline_core::State::ALL.iter().zip(snapshot.entered);
         let opened = opened
             .filter(|(state, _)| **state == fuseline_core::State::Open)
@@ -137,6 +152,8 @@ impl View {
                 .map(|(reason, count)| (reason.as_str(), *count))
                 .collect(),
             opened,
+            attempts: attempts.map(|attempts| attempts.all),
+            failures: attempts.map(|attempts| attempts.failures),
             incident_ms: snapshot.incident_since.map(|since| ago(since, now)),
             last_failures: snapshot
                 .last_failures

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use fuseline_core::{Clock, Kind, Registry, Tick};
 use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage};
+use fuseline_telemetry::{CallOutcome, EndedCall, Metrics};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
@@ -22,9 +23,12 @@ const MAX_WHY: usize = 512;
 pub(crate) struct Context {
     id: String,
     registry: Registry,
+    metrics: Metrics,
     caller: Caller,
     began: Tick,
     attempts: u32,
+    /// Whom the attempt is at that goes on.
+    trying: Option<Target>,
     target: Option<Target>,
     answerer: Answerer,
     /// What went wrong last; while something is still going on, that the caller left before its end.
@@ -51,13 +55,15 @@ pub(crate) enum Answerer {
 }
 
 impl Context {
-    pub(crate) fn begin(registry: &Registry, caller: Caller) -> Self {
+    pub(crate) fn begin(registry: &Registry, metrics: &Metrics, caller: Caller) -> Self {
         Self {
             id: new_id(),
             began: registry.now(),
             registry: registry.clone(),
+            metrics: metrics.clone(),
             caller,
             attempts: 0,
+            trying: None,
             target: None,
             answerer: Answerer::First,
             kind: Some(Kind::Cancelled),
@@ -80,9 +86,11 @@ impl Context {
     }
 
     /// An attempt begins.
-    pub(crate) fn attempt(&mut self) {
+    pub(crate) fn attempt(&mut self, target: &Target, answerer: Answerer) {
         self.attempts += 1;
         self.kind = Some(Kind::Cancelled);
+        self.trying = Some(target.clone());
+        self.answered(target, answerer);
     }
 
     /// The one who waits for the answer.
@@ -101,9 +109,20 @@ impl Context {
         self.target = Some(first.clone());
     }
 
-    /// What came of the call so far; none is a success.
+    /// What came of the call so far, and of the attempt that went on; none is a success.
     pub(crate) fn ended(&mut self, kind: Option<Kind>) {
         self.kind = kind;
+        if let Some(target) = self.trying.take() {
+            self.metrics
+                .attempt(target.provider(), target.model(), kind);
+        }
+    }
+
+    /// The gateway itself answers. What became of attempts that came to an end stays the reason.
+    pub(crate) fn refuses(&mut self) {
+        if self.attempts == 0 || self.trying.is_some() {
+            self.ended(Some(Kind::Local));
+        }
     }
 
     /// One more reason for what happened, in order.
@@ -168,20 +187,39 @@ impl Context {
             .map_or("none", |target| state_of(&self.registry, target).as_str())
     }
 
+    fn outcome(&self) -> CallOutcome {
+        if self.attempts == 0 && self.status.is_some() {
+            CallOutcome::Rejected
+        } else {
+            CallOutcome::of(self.kind)
+        }
+    }
+
     /// The caller gets this status.
     pub(crate) fn answer(&mut self, status: StatusCode) {
         self.status = Some(status);
     }
 }
 
-/// The call is over, whichever way: one line for the log.
+/// The call is over, whichever way: it is counted, and has one line in the log.
 impl Drop for Context {
     fn drop(&mut self) {
-        let took_ms = millis(self.now().since(self.began));
+        let took = self.now().since(self.began);
+        let took_ms = millis(took);
         let status = self.status.map(|status| status.as_u16());
         if self.attempts == 0 && status.is_some_and(|status| status < 400) {
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
         }
+        self.ended(self.kind);
+        let outcome = self.outcome();
+        let streamed = self.streamed.as_ref();
+        self.metrics.call(&EndedCall {
+            outcome,
+            kind: self.kind,
+            took,
+            first_token: streamed.and_then(|stream| stream.first_token),
+            by_fallback: outcome == CallOutcome::Success && self.answerer == Answerer::Fallback,
+        });
         let mut kind = self.kind.map(Kind::as_str);
         if let (Some(Kind::Cancelled), Some(limit)) = (self.kind, self.caller.slow()) {
             self.because(format_args!("the caller took nothing for {limit:?}"));

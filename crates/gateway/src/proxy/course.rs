@@ -197,8 +197,7 @@ impl<'c> Course<'c> {
         let Some(way) = self.ways.get(at) else {
             return Err(Refusal::unreadable());
         };
-        self.context.attempt();
-        self.context.answered(&way.target, way.answerer);
+        self.context.attempt(&way.target, way.answerer);
         let request = way
             .upstream
             .request(self.call, way.model.as_deref(), way.key)

@@ -1,7 +1,6 @@
 //! The way out: the caller's answer, with the headers that every answer carries.
 
 use bytes::Bytes;
-use fuseline_core::Kind;
 use fuseline_llm::Protocol;
 use http::Response;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -77,7 +76,7 @@ pub(crate) fn refused(
     protocol: Protocol,
     mut context: Context,
 ) -> Response<Body> {
-    context.ended(Some(Kind::Local));
+    context.refuses();
     if context.why().is_empty() {
         context.because(refusal.code());
     }

@@ -15,6 +15,7 @@ mod field_reports;
 mod guarded;
 mod layers;
 mod logs;
+mod metrics;
 mod mock;
 mod operator;
 mod outage;

@@ -39,7 +39,8 @@ async fn fuseline(gateway: &Gateway, args: &[&str]) -> Ran {
 /// A gateway whose model `m` at `a` has failed so often.
 async fn failing(times: u32) -> (Gateway, Mock) {
     let mock = Mock::start(Reply::status(503)).await.unwrap();
-    let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;
+    let route = route(&["a"]).replace('*', "m");
+    let gateway = gateway(&format!("{}{route}", openai("a", &mock.url()))).await;
     for _ in 0..times {
         send(gateway.addr(), chat()).await;
     }
@@ -68,7 +69,11 @@ async fn status_shows_each_breaker_and_fails_if_one_is_open_only_when_asked_to()
     let line = lines.find(|line| line.starts_with("a/m ")).unwrap();
     let cells: Vec<_> = line.split_whitespace().collect();
     assert_eq!(cells[1], "open", "{line}");
-    assert!(line.contains(" 2  consecutive 5/5, overloaded"), "{line}");
+    assert!(line.contains(" 100 % "), "{line}");
+    assert!(
+        line.contains(" 2         consecutive 5/5, overloaded"),
+        "{line}"
+    );
     let (code, ..) = fuseline(&gateway, &["status", "--fail-if-open"]).await;
     assert_eq!(code, Some(1));
     let (code, out, _) = fuseline(&gateway, &["status", "--json", "--fail-if-open"]).await;
