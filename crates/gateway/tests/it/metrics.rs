@@ -1,6 +1,6 @@
 //! The metrics page: what is counted adds up, and callers cannot make it grow.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use fuseline_gateway::Gateway;
@@ -244,4 +244,18 @@ async fn report_113_cut_streams_are_their_targets_statistic() {
         (view["attempts"].as_u64(), view["failures"].as_u64()),
         (Some(100), Some(10))
     );
+}
+
+#[tokio::test]
+async fn the_alerts_ask_for_metrics_that_there_are() {
+    let alerts = include_str!("../../../../deploy/alerts.yml");
+    let gateway = gateway("").await;
+    let page = page(&gateway).await;
+    let words = alerts.split(|sign: char| !sign.is_ascii_lowercase() && sign != '_');
+    let is_metric = |word: &&str| word.ends_with("_total") || word.ends_with("_seconds");
+    let named: BTreeSet<&str> = words.filter(is_metric).collect();
+    assert_eq!(named.len(), 5, "{named:?}");
+    for name in named {
+        assert!(page.keys().any(|series| series.starts_with(name)), "{name}");
+    }
 }
