@@ -72,6 +72,19 @@ const LAYERS: &[Layer] = &[
         rule: "telemetry reads what the core says, and writes metrics and logs",
     },
     Layer {
+        name: "fuseline-store",
+        ours: &["fuseline-core"],
+        outside: Outside::Only(&[
+            "rusqlite",
+            "rustix",
+            "serde",
+            "serde_json",
+            "thiserror",
+            "tracing",
+        ]),
+        rule: "the store knows the core and databases, and no async runtime",
+    },
+    Layer {
         name: "fuseline-mock",
         ours: &[],
         outside: Outside::Only(&[
@@ -93,6 +106,7 @@ const LAYERS: &[Layer] = &[
             "fuseline-core",
             "fuseline-llm",
             "fuseline-mock",
+            "fuseline-store",
             "fuseline-telemetry",
         ],
         outside: Outside::AnyBut(&["prometheus-client", "redis", "reqwest", "rusqlite"]),

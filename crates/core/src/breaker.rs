@@ -12,6 +12,7 @@ use crate::machine::Machine;
 use crate::outcome::Outcome;
 use crate::permit::Permit;
 use crate::policy::{Mode, Policy};
+use crate::saved::SavedBreaker;
 use crate::scope::ScopeName;
 use crate::state::{Generation, State, Word};
 use crate::sync::{Mutex, MutexGuard, lock};
@@ -24,10 +25,10 @@ use crate::ticket::{Seat, Standing, Ticket};
 /// one seen. Time passes only when somebody asks: nothing runs in the background. Methods come in four kinds:
 ///
 /// - *questions* have no effect: [`state`](Self::state), [`is_available`](Self::is_available),
-///   [`snapshot`](Self::snapshot), [`history`](Self::history);
+///   [`snapshot`](Self::snapshot), [`history`](Self::history), [`export`](Self::export);
 /// - *inputs*: [`try_acquire`](Self::try_acquire), then [`Permit::record`], [`Permit::progress`], [`Permit::cancel`];
 /// - *commands* of an operator: [`force_open`](Self::force_open), [`force_closed`](Self::force_closed),
-///   [`release`](Self::release), [`reset`](Self::reset), [`reconfigure`](Self::reconfigure);
+///   [`release`](Self::release), [`reset`](Self::reset), [`reconfigure`](Self::reconfigure), [`restore`](Self::restore);
 /// - *outputs*: the [`Transition`] that an input returns, and the numbered history that keeps the last 20.
 ///
 /// ```
@@ -82,7 +83,8 @@ impl Breaker {
                 (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3) // FNV-1a
             });
         let hot = Hot::new();
-        let machine = Mutex::new(Machine::new(policy, seed, &hot));
+        let since = clock.as_ref().map_or(Tick::ZERO, Clock::now);
+        let machine = Mutex::new(Machine::new(policy, seed, &hot, since));
         Self(Arc::new(Inner {
             name,
             hot,
@@ -288,6 +290,10 @@ impl Inner {
 
     pub(crate) fn policy(&self) -> Policy {
         self.lock().policy.clone()
+    }
+
+    pub(crate) fn restore(&self, saved: &SavedBreaker, now: Tick) {
+        self.lock().restore(&self.hot, saved, now);
     }
 
     /// Answers a question about what the next operation would find, without letting time pass.

@@ -28,12 +28,16 @@ enum Source {
 }
 
 impl Clock {
-    /// Monotonic system time, its origin being now. Steps of the wall clock do not move it.
+    /// Monotonic system time, its origin being [`PAST`](Self::PAST) ago. Steps of the wall clock do not move it.
     ///
     /// With feature `coarse-clock` on Linux it is the coarse clock: cheaper to read, 1 to 4 ms a step.
     pub fn system() -> Self {
-        Self(Source::System(system::Origin::now()))
+        Self(Source::System(system::Origin::new()))
     }
+
+    /// How much time a system clock has behind it from the start, so that what a process before this one has kept can be
+    /// told by it: 30 days.
+    pub const PAST: Duration = Duration::from_secs(30 * 86_400);
 
     /// A clock that stands at zero until [`advance`](Self::advance) moves it.
     pub fn manual() -> Self {
@@ -63,17 +67,21 @@ mod system {
 
     use rustix::time::{ClockId, clock_gettime};
 
+    use super::Clock;
+    use crate::tick::millis;
+
+    /// Wraps around where the machine has not been running for as long as the past.
     #[derive(Clone, Copy, Debug)]
     pub(super) struct Origin(u64);
 
     impl Origin {
-        pub(super) fn now() -> Self {
-            Self(monotonic_millis())
+        pub(super) fn new() -> Self {
+            Self(monotonic_millis().wrapping_sub(millis(Clock::PAST)))
         }
 
         #[inline]
         pub(super) fn elapsed_millis(self) -> u64 {
-            monotonic_millis().saturating_sub(self.0)
+            monotonic_millis().wrapping_sub(self.0)
         }
     }
 
@@ -92,8 +100,10 @@ mod system {
 
     use std::time::Instant;
 
+    use super::Clock;
     use crate::tick::millis;
 
+    /// The start; most systems have no instant before they were booted.
     #[derive(Clone, Copy, Debug)]
     pub(super) struct Origin(Instant);
 
@@ -102,13 +112,13 @@ mod system {
             clippy::disallowed_methods,
             reason = "the one place that reads the clock"
         )]
-        pub(super) fn now() -> Self {
+        pub(super) fn new() -> Self {
             Self(Instant::now())
         }
 
         #[inline]
         pub(super) fn elapsed_millis(self) -> u64 {
-            millis(self.0.elapsed())
+            millis(self.0.elapsed() + Clock::PAST)
         }
     }
 }

@@ -90,6 +90,8 @@ pub enum Cause {
     Operator,
     /// The end of a forced state.
     Expiry,
+    /// The state was put back from a store.
+    Restored,
 }
 
 impl Cause {
@@ -109,6 +111,7 @@ impl Cause {
             Self::Models => "models",
             Self::Operator => "operator",
             Self::Expiry => "expiry",
+            Self::Restored => "restored",
         }
     }
 }

@@ -45,6 +45,7 @@ mod registry;
 #[cfg(feature = "serde")]
 pub mod replay;
 mod rules;
+mod saved;
 mod scope;
 mod scoped;
 mod snapshot;
@@ -64,6 +65,7 @@ pub use permit::Permit;
 pub use policy::{Count, KindSpec, Mode, OnSuccess, Per, Policy, PolicyError, PolicySpec, Problem};
 pub use preset::Preset;
 pub use registry::{Registry, RegistryConfig, RegistryError};
+pub use saved::{Counted, SavedBreaker, SavedWindow};
 pub use scope::{Scope, ScopeName};
 pub use scoped::{Policies, ScopedPermit, ScopedRejection, Scopes};
 pub use snapshot::{RuleSnapshot, Snapshot};

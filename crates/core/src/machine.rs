@@ -7,6 +7,7 @@
 mod deferred;
 mod questions;
 mod ramp;
+mod saved;
 mod settle;
 mod transition;
 
@@ -81,12 +82,12 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    pub(crate) fn new(policy: Policy, seed: u64, hot: &Hot) -> Self {
+    pub(crate) fn new(policy: Policy, seed: u64, hot: &Hot, since: Tick) -> Self {
         let counts = Counts::new(policy.checked(), &hot.shards);
         let machine = Self {
             policy,
             phase: Phase::Closed { ramp: None },
-            since: Tick::ZERO,
+            since,
             generation: Generation::FIRST,
             latest: Tick::ZERO,
             counts,

@@ -10,6 +10,7 @@ use crate::clock::Clock;
 use crate::event::Cause;
 use crate::kind::Kind;
 use crate::policy::{Mode, Per, Policy};
+use crate::saved::SavedBreaker;
 use crate::scope::{Scope, ScopeName};
 use crate::state::State;
 use crate::tick::{Tick, millis};
@@ -168,6 +169,25 @@ impl Registry {
         if let Some(breaker) = self.find_breaker(name) {
             breaker.reconfigure(policy, now);
         }
+    }
+
+    /// Puts a state back under its name; see [`Breaker::restore`]. A breaker that exists already keeps its settings.
+    ///
+    /// # Errors
+    /// There is no room.
+    pub fn restore(
+        &self,
+        saved: &SavedBreaker,
+        policy: &Policy,
+        now: Tick,
+    ) -> Result<Breaker, RegistryError> {
+        let breaker = self.ensure(&saved.name, policy, now)?;
+        breaker.restore(saved, now);
+        if let Some(entry) = self.read().get(&saved.name) {
+            let used = saved.last_used().min(now);
+            entry.used.store(used.as_millis(), Ordering::Relaxed);
+        }
+        Ok(breaker)
     }
 
     /// Forgets a breaker. Who holds a handle keeps it.

@@ -4,6 +4,8 @@
 //! All of it stands behind the breaker's lock. Hits of each windowed rule are a ring of their own; calls are counted by
 //! window, partly here (what was recorded under the lock) and mostly in the shards.
 
+mod saved;
+
 use crate::event::Cause;
 use crate::kind::Kind;
 use crate::policy::Checked;

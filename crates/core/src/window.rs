@@ -39,6 +39,11 @@ fn begins(bucket: u64, window_ms: u64) -> u64 {
     bucket.saturating_mul(window_ms).div_ceil(BUCKETS)
 }
 
+/// The last instant of a bucket.
+pub(crate) fn ends(bucket: u64, window_ms: u64) -> Tick {
+    Tick::from_millis(begins(bucket.saturating_add(1), window_ms).saturating_sub(1))
+}
+
 /// Counts within one window, written under the lock.
 #[derive(Clone, Debug)]
 pub(crate) struct Ring {
@@ -93,6 +98,14 @@ impl Ring {
         let gone = (self.head + 1..=to)
             .filter_map(|bucket| self.cells.get(slot_of(bucket.checked_sub(LIVE)?)));
         self.total - gone.map(|count| u64::from(*count)).sum::<u64>()
+    }
+
+    /// The cells that are live at `now` and hold anything: bucket and count.
+    pub(crate) fn live(&self, now: Tick) -> impl Iterator<Item = (u64, u32)> {
+        let first = (self.bucket(now) + 1).saturating_sub(LIVE);
+        let live = (self.head + 1).saturating_sub(LIVE).max(first)..=self.head;
+        let cell = |bucket| self.cells.get(slot_of(bucket)).copied();
+        live.filter_map(move |bucket| Some((bucket, cell(bucket).filter(|count| *count > 0)?)))
     }
 
     fn bucket(&self, now: Tick) -> u64 {

@@ -23,6 +23,7 @@ use serde_json::json;
 use crate::observe::Feed;
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
+use crate::state::Meter;
 use crate::view::{Detail, View};
 use commands::{Force, Notes};
 use events::Seats;
@@ -40,6 +41,7 @@ struct Seen {
     token: Option<SecretString>,
     seats: Seats,
     notes: Notes,
+    meter: Meter,
 }
 
 impl Admin {
@@ -48,6 +50,7 @@ impl Admin {
         tasks: Tasks,
         feed: Feed,
         token: Option<SecretString>,
+        meter: Meter,
     ) -> Self {
         Self(Arc::new(Seen {
             proxy,
@@ -55,6 +58,7 @@ impl Admin {
             token,
             seats: Seats::new(feed),
             notes: Notes::default(),
+            meter,
         }))
     }
 
@@ -117,7 +121,7 @@ async fn ready(State(admin): State<Admin>) -> (StatusCode, &'static str) {
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
-    match admin.0.proxy.metrics().page() {
+    match admin.0.proxy.metrics().page(admin.0.meter.read()) {
         Ok(page) => ([(CONTENT_TYPE, fuseline_telemetry::CONTENT_TYPE)], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

@@ -5,6 +5,7 @@ mod check;
 mod classify;
 mod config;
 mod demo;
+mod history;
 mod mock;
 mod operate;
 mod replay;
@@ -38,6 +39,7 @@ enum Command {
     Reset(operate::Reset),
     Config(config::Args),
     Classify(classify::Args),
+    History(history::Args),
     Replay(replay::Args),
     Mock(mock::Args),
     Demo(demo::Args),
@@ -57,6 +59,7 @@ impl Cli {
             Command::Reset(args) => args.run(),
             Command::Config(args) => args.run(),
             Command::Classify(args) => args.run(),
+            Command::History(args) => args.run(),
             Command::Replay(args) => args.run(),
             Command::Mock(args) => args.run(),
             Command::Demo(args) => args.run(),

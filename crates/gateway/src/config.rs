@@ -5,6 +5,7 @@
 
 mod authorities;
 mod breaker;
+mod cache;
 mod check;
 mod classify;
 mod document;
@@ -24,6 +25,7 @@ mod rules;
 mod secret;
 mod timeouts;
 mod value;
+mod webhook;
 mod words;
 mod zero;
 
@@ -39,16 +41,18 @@ use rustls::pki_types::CertificateDer;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
+pub use cache::CacheSpec;
 pub use finding::{Finding, Report, Severity};
 pub use heartbeats::Heartbeats;
 pub use limits::Limits;
-pub use load::{Overrides, Sources};
+pub use load::{LogFormat, Overrides, Sources};
 pub use model::ModelRule;
 pub use pattern::Pattern;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
 pub use reference::{Key, keys, template};
-pub use route::{Elsewhere, OnExhausted, OnKind, Route, Strategy, Target};
+pub use route::{Elsewhere, OnExhausted, OnKind, Price, Route, Strategy, Target};
 pub use timeouts::{TimeoutSpec, Timeouts};
+pub use webhook::{Webhook, WebhookFormat, WebhookUrl};
 
 /// Everything that `fuseline serve` runs by. Made by [`Sources::load`]; every part of it has been checked.
 #[derive(Clone, Debug)]
@@ -66,6 +70,8 @@ pub struct Config {
     pub fleet: Option<SecretString>,
     /// How much is logged.
     pub log: LevelFilter,
+    /// How lines of the log are written.
+    pub log_format: LogFormat,
     /// Callers must show one of these, as `authorization: Bearer` or `x-api-key`; empty = nobody is asked.
     pub client_tokens: Vec<SecretString>,
     /// Certificate authorities that are trusted beside the public ones.
@@ -84,6 +90,10 @@ pub struct Config {
     pub timeouts: TimeoutSpec,
     /// `[heartbeats]`.
     pub heartbeats: Heartbeats,
+    /// `[cache]`.
+    pub cache: CacheSpec,
+    /// `[[webhooks]]`.
+    pub webhooks: Vec<Webhook>,
     /// `[breaker]`.
     pub breaker: PolicySpec,
     rules: classify::Rules,
@@ -125,7 +135,9 @@ impl Config {
         let named = |pattern: &'c Pattern| pattern.is_exact().then(|| pattern.as_str());
         let targets = self.routes.iter().flat_map(move |route| {
             let requested = named(&route.model);
-            let targets = route.targets.iter();
+            let detours = route.on.values().filter_map(OnKind::target);
+            let last_resorts = route.on_exhausted.iter().filter_map(OnExhausted::target);
+            let targets = route.targets.iter().chain(detours).chain(last_resorts);
             targets.map(move |target| {
                 let model = target.model.as_deref().or(requested);
                 (target.provider.as_str(), model)
@@ -162,6 +174,13 @@ impl Config {
         let of_models = self.rules_for(model).map(|rule| &rule.timeouts);
         let layers = of_models.chain(route.map(|route| &route.timeouts));
         layers.fold(timeouts, |under, over| under.overlaid(over))
+    }
+
+    /// The tokens that a target's model takes at once, as far as that is written: at the target, or in the last
+    /// `[[models]]` that matches and says so. `model` is the name that the provider sees.
+    pub fn context(&self, target: &Target, model: &str) -> Option<u32> {
+        let of_models = self.rules_for(Some(model)).filter_map(|rule| rule.context);
+        target.context.or_else(|| of_models.last())
     }
 
     fn rules_for<'a>(&'a self, model: Option<&'a str>) -> impl Iterator<Item = &'a ModelRule> {

@@ -8,8 +8,10 @@ mod observe;
 mod proxy;
 mod server;
 mod shutdown;
+mod state;
 mod token;
 mod view;
+mod webhook;
 
 pub use proxy::BuildError;
 pub use server::{Gateway, StartError};

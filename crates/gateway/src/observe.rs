@@ -1,4 +1,5 @@
-//! What breakers have kept is read here and told on: to the log and to the live feed. No call waits for it.
+//! What breakers have kept is read here and told on: to the log, the live feed and webhooks. No call
+//! waits for it.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -8,6 +9,7 @@ use fuseline_telemetry::TransitionReader;
 use tokio::sync::broadcast;
 
 use crate::view::Event;
+use crate::webhook::Webhooks;
 
 /// A history keeps 20 transitions, far more than happen in this time.
 const EVERY: Duration = Duration::from_millis(100);
@@ -32,7 +34,7 @@ impl Feed {
 }
 
 /// Reads on and on.
-pub(crate) async fn observe(registry: Registry, feed: Feed) {
+pub(crate) async fn observe(registry: Registry, feed: Feed, webhooks: Webhooks) {
     let mut reader = TransitionReader::default();
     loop {
         tokio::time::sleep(EVERY).await;
@@ -44,10 +46,10 @@ pub(crate) async fn observe(registry: Registry, feed: Feed) {
         let wall = SystemTime::now();
         for observed in &news {
             observed.log();
+            let event = Arc::new(Event::of(observed, registry.now(), wall));
+            webhooks.tell(observed, &event);
             // Nobody may be listening.
-            let _heard = feed
-                .0
-                .send(Arc::new(Event::of(observed, registry.now(), wall)));
+            let _heard = feed.0.send(event);
         }
     }
 }

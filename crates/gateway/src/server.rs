@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fuseline_core::Registry;
+use fuseline_store::Pump;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -17,7 +18,9 @@ use crate::config::Config;
 use crate::observe::{self, Feed};
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
-use crate::{admin, proxy};
+use crate::state::Meter;
+use crate::webhook::Webhooks;
+use crate::{admin, proxy, state};
 
 /// Most of an answer that waits here for its caller, and most of a request's head.
 const WRITE_BUFFER: usize = 32 << 10;
@@ -34,6 +37,8 @@ pub struct Gateway {
     registry: Registry,
     tasks: Tasks,
     drain: Duration,
+    /// None where no state is kept.
+    pump: Option<Pump>,
 }
 
 /// Why a gateway did not start.
@@ -57,7 +62,8 @@ pub enum StartError {
 }
 
 impl Gateway {
-    /// Binds both listeners and serves until it is shut down or dropped.
+    /// Binds both listeners, restores the breakers that `state` keeps, and serves until it is shut down or dropped.
+    /// State that cannot be read or kept is reported in the log, and is no reason not to serve.
     ///
     /// # Errors
     /// When an address is taken, or a key cannot be sent as a header.
@@ -66,13 +72,17 @@ impl Gateway {
         let operators = bind("admin_listen", config.admin_listen)?;
         let drain = config.limits.drain;
         let admin_token = config.admin_token.clone();
+        let is_wanted = config.state.is_some();
+        let kept = state::open(&config);
         let proxy = Arc::new(Proxy::new(config)?);
+        let pump = kept.and_then(|kept| kept.restore(proxy.registry()));
         let gateway = Self {
             addr: local_addr("listen", &traffic)?,
             admin_addr: local_addr("admin_listen", &operators)?,
             registry: proxy.registry().clone(),
             tasks: Tasks::default(),
             drain,
+            pump,
         };
         let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
@@ -80,6 +90,7 @@ impl Gateway {
             gateway.tasks.clone(),
             feed.clone(),
             admin_token,
+            Meter::new(is_wanted, gateway.pump.as_ref()),
         ));
         // The admin listener answers until the end of a drain, so it is not among the tasks that a drain waits for.
         gateway.tasks.spawn_until_cut(async move {
@@ -87,9 +98,9 @@ impl Gateway {
                 tracing::error!(%error, "the admin listener ended");
             }
         });
-        gateway
-            .tasks
-            .spawn_until_cut(observe::observe(proxy.registry().clone(), feed));
+        let webhooks = Webhooks::start(proxy.webhooks(), &proxy.pool(), &gateway.tasks);
+        let observing = observe::observe(proxy.registry().clone(), feed, webhooks);
+        gateway.tasks.spawn_until_cut(observing);
         gateway
             .tasks
             .spawn(accept(traffic, proxy, gateway.tasks.clone()));
@@ -112,13 +123,16 @@ impl Gateway {
         &self.registry
     }
 
-    /// Takes no new calls, lets those in flight finish for up to `drain`, and cuts the rest. Dropping the future cuts
-    /// at once.
-    pub async fn shutdown(self) {
+    /// Takes no new calls, lets those in flight finish for up to `drain`, and cuts the rest; then the state is written.
+    /// Dropping the future cuts at once.
+    pub async fn shutdown(mut self) {
         tracing::info!(drain = ?self.drain, "draining");
         match self.tasks.drain(self.drain).await {
             0 => tracing::info!("drained"),
             cut => tracing::warn!(cut, "drain ended with connections still busy"),
+        }
+        if let Some(pump) = self.pump.take() {
+            state::flush(pump).await;
         }
     }
 }

@@ -11,6 +11,6 @@ mod traffic;
 mod transitions;
 
 pub use catalogue::Catalogue;
-pub use prometheus::{CONTENT_TYPE, Metrics};
+pub use prometheus::{CONTENT_TYPE, KeptState, Metrics};
 pub use traffic::{Attempts, CallOutcome, EndedCall};
 pub use transitions::{Observed, TransitionReader};

@@ -61,6 +61,20 @@ pub(crate) const INCIDENT_SECONDS: (&str, &str) = (
     "breaker_incident_seconds",
     "Seconds since a breaker first opened after it was closed; 0 where it is closed",
 );
+pub(crate) const STORED: Counter = Counter {
+    name: "state_stored",
+    help: "Transitions that were written to the state file",
+};
+pub(crate) const DROPPED: Counter = Counter {
+    name: "state_dropped",
+    help: "Transitions that came faster than they could be written; the states themselves are complete",
+};
+pub(crate) const FAILURES: Counter = Counter {
+    name: "state_failures",
+    help: "Batches that the state file did not take",
+};
+pub(crate) const FAILING: &str = "state_failing";
+pub(crate) const FAILING_HELP: &str = "1 while breaker states are to be kept and cannot be";
 
 pub(crate) const STATE: &str = "breaker_state";
 pub(crate) const STATE_HELP: &str = "1 for the state that a breaker is in, 0 for the others";

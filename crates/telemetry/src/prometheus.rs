@@ -20,6 +20,23 @@ use crate::traffic::{Attempts, EndedCall, Traffic};
 /// The content type of the page.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// How the keeping of breaker states fares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "plain data that callers write out"
+)]
+pub struct KeptState {
+    /// Transitions written.
+    pub stored: u64,
+    /// Transitions that came faster than they could be written.
+    pub dropped: u64,
+    /// Batches that were not taken.
+    pub failures: u64,
+    /// Whether states cannot be kept at present.
+    pub is_failing: bool,
+}
+
 /// Everything that is counted, as a scraper reads it. Clones share the counters.
 ///
 /// ```
@@ -30,7 +47,7 @@ pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; cha
 /// let metrics = Metrics::new(&Registry::default(), catalogue);
 /// metrics.attempt("openai", "gpt-5", Some(Kind::Timeout));
 /// let line = "attempts_total{provider=\"openai\",model=\"gpt-5\",outcome=\"failure\",kind=\"timeout\"} 1";
-/// assert!(metrics.page()?.contains(line));
+/// assert!(metrics.page(None)?.contains(line));
 /// # Ok::<(), std::fmt::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -70,17 +87,37 @@ impl Metrics {
         self.0.traffic.attempts(provider, model)
     }
 
-    /// The page.
+    /// The page; with how states are kept, where they are to be.
     ///
     /// # Errors
     /// Never in practice: writing into a string does not fail.
-    pub fn page(&self) -> Result<String, fmt::Error> {
+    pub fn page(&self, kept: Option<KeptState>) -> Result<String, fmt::Error> {
         let mut page = String::new();
         let mut metrics = prometheus_client::registry::Registry::default();
         metrics.register_collector(Box::new(Arc::clone(&self.0.breakers)));
         metrics.register_collector(Box::new(Arc::clone(&self.0.traffic)));
+        if let Some(kept) = kept {
+            metrics.register_collector(Box::new(kept));
+        }
         encode(&mut page, &metrics)?;
         Ok(page)
+    }
+}
+
+impl Collector for KeptState {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for (counter, value) in [
+            (names::STORED, self.stored),
+            (names::DROPPED, self.dropped),
+            (names::FAILURES, self.failures),
+        ] {
+            let metric =
+                encoder.encode_descriptor(counter.name, counter.help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        let (name, help) = (names::FAILING, names::FAILING_HELP);
+        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(i64::from(self.is_failing)).encode(metric)
     }
 }
 
@@ -209,7 +246,7 @@ mod tests {
     }
 
     fn page(registry: &Registry) -> Result<String, fmt::Error> {
-        metrics(registry).page()
+        metrics(registry).page(None)
     }
 
     fn fail(registry: &Registry, key: &str, kind: Kind, times: u32) {
@@ -281,6 +318,7 @@ mod tests {
             assert!(page.lines().any(|other| other == line), "{line}\n{page}");
         }
         assert!(page.ends_with("# EOF\n"));
+        assert!(!page.contains("state_stored"));
     }
 
     #[test]
@@ -290,7 +328,7 @@ mod tests {
         fail(&registry, "k", Kind::ServerError, 5);
         let seen = |name: &str| {
             let start = format!(r#"{name}{{scope="model",provider="p",model="m"}} "#);
-            let page = metrics.page().unwrap();
+            let page = metrics.page(None).unwrap();
             let value = page
                 .lines()
                 .find_map(|line| line.strip_prefix(&start).map(str::to_owned));
@@ -323,7 +361,7 @@ mod tests {
                 by_fallback: false,
             });
         }
-        let page = metrics.page().unwrap();
+        let page = metrics.page(None).unwrap();
         let buckets = |name: &str| -> Vec<(String, u64)> {
             let start = format!("{name}_bucket{{le=\"");
             let lines = page.lines().filter_map(|line| line.strip_prefix(&start));
@@ -343,5 +381,24 @@ mod tests {
         assert_eq!(grown.count(), 5);
         let largest = call.iter().rev().nth(1).unwrap();
         assert!(largest.0.parse::<f64>().unwrap() >= 600.0, "{largest:?}");
+    }
+
+    #[test]
+    fn what_is_kept_is_told_where_it_is() {
+        let kept = KeptState {
+            stored: 7,
+            dropped: 2,
+            failures: 1,
+            is_failing: true,
+        };
+        let page = metrics(&registry().0).page(Some(kept)).unwrap();
+        for line in [
+            "state_stored_total 7",
+            "state_dropped_total 2",
+            "state_failures_total 1",
+            "state_failing 1",
+        ] {
+            assert!(page.lines().any(|other| other == line), "{line}\n{page}");
+        }
     }
 }

@@ -115,12 +115,17 @@ impl Machine {
     }
 
     pub(super) fn remember(&mut self, hot: &Hot, from: State, to: State, at: Tick, why: Why) {
-        self.numbered += 1;
         // A closed state that is only left behind by pressure, or made fresh, was not entered.
         let stayed = to == State::Closed && matches!(from, State::Closed | State::Degraded);
         if let Some(entered) = self.entered.get_mut(to as usize).filter(|_| !stayed) {
             *entered += 1;
         }
+        self.record(hot, from, to, at, why);
+    }
+
+    /// Adds to the history.
+    pub(super) fn record(&mut self, hot: &Hot, from: State, to: State, at: Tick, why: Why) {
+        self.numbered += 1;
         let until = match self.phase {
             Phase::Open { end } => Some(end),
             Phase::Forced { until, .. } => until,

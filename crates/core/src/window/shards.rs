@@ -172,6 +172,23 @@ impl Shards {
             .sum()
     }
 
+    /// As [`sum`](Self::sum), by bucket: each shard's live cells, as bucket and count. Under the lock.
+    pub(crate) fn buckets(
+        &self,
+        place: usize,
+        generation: Generation,
+        now: Tick,
+    ) -> impl Iterator<Item = (u64, u32)> {
+        let series = self.series.get(place);
+        let load =
+            |value: Option<&AtomicU64>| value.map_or(0, |value| value.load(Ordering::Relaxed));
+        let tag = tag(generation, load(series.map(|series| &series.epoch)));
+        let head = bucket(now, load(series.map(|series| &series.window_ms)));
+        self.live()
+            .filter_map(move |shard| shard.rings.get(place))
+            .flat_map(move |ring| ring.counts(tag, head))
+    }
+
     /// Gives a place to another window, empty; 0 = nobody counts here. Under the lock.
     pub(crate) fn assign(&self, place: usize, window_ms: u64) {
         if let Some(series) = self.series.get(place) {
@@ -298,21 +315,29 @@ impl ShardRing {
 
     /// Sums the live cells, if they count for `tag`.
     fn sum(&self, tag: u64, head: u64) -> u64 {
-        if self.tag.load(Ordering::Acquire) != tag {
-            return 0;
-        }
-        let live = |cell: &AtomicU64| {
+        self.counts(tag, head)
+            .map(|(_, count)| u64::from(count))
+            .sum()
+    }
+
+    /// The live cells, if they count for `tag`: bucket and count.
+    fn counts(&self, tag: u64, head: u64) -> impl Iterator<Item = (u64, u32)> {
+        let ours = self.tag.load(Ordering::Acquire) == tag;
+        let cells = if ours { &self.cells[..] } else { &[] };
+        cells.iter().filter_map(move |cell| {
             let entry = cell.load(Ordering::Relaxed);
-            let age = (head as u32).wrapping_sub((entry >> 32) as u32);
+            let (number, count) = ((entry >> 32) as u32, entry as u32);
+            let age = (head as u32).wrapping_sub(number);
             // A thread whose reading of the clock is a little ahead has made its entry in the future.
-            let counts = u64::from(age) < LIVE || age > u32::MAX - LIVE as u32;
-            if counts {
-                entry & u64::from(u32::MAX)
+            let ahead = number.wrapping_sub(head as u32);
+            if u64::from(age) < LIVE {
+                Some((head.saturating_sub(u64::from(age)), count))
+            } else if u64::from(ahead) < LIVE {
+                Some((head.saturating_add(u64::from(ahead)), count))
             } else {
-                0
+                None
             }
-        };
-        self.cells.iter().map(live).sum()
+        })
     }
 }
 

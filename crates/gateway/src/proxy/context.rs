@@ -7,13 +7,15 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fuseline_core::{Clock, Kind, Registry, Tick};
-use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage};
+use fuseline_core::{Clock, Kind, Reason, Registry, Tick};
+use fuseline_llm::{StreamEnding, Target, Verdict};
 use fuseline_telemetry::{CallOutcome, EndedCall, Metrics};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::state_of;
+use super::story::Story;
+use super::streamed::Streamed;
 use crate::caller::{CLIENT_SLOW, Caller};
 
 /// Longer explanations are cut: a header is no place for a story.
@@ -27,24 +29,18 @@ pub(crate) struct Context {
     caller: Caller,
     began: Tick,
     attempts: u32,
-    /// Whom the attempt is at that goes on.
-    trying: Option<Target>,
+    /// Among them those whose connection was dead, which count for nothing.
+    replaced: u32,
+    /// Whom attempts are at that go on.
+    trying: Vec<Target>,
     target: Option<Target>,
     answerer: Answerer,
     /// What went wrong last; while something is still going on, that the caller left before its end.
     kind: Option<Kind>,
     status: Option<StatusCode>,
     why: String,
+    story: Story,
     streamed: Option<Streamed>,
-}
-
-/// What the guard of a call's stream has seen.
-struct Streamed {
-    /// None where the caller left before its end.
-    ending: Option<StreamEnding>,
-    usage: Usage,
-    left_out: u64,
-    first_token: Option<Duration>,
 }
 
 /// Who answers, seen from the route.
@@ -52,6 +48,21 @@ struct Streamed {
 pub(crate) enum Answerer {
     First,
     Fallback,
+    /// A target of `on_exhausted`.
+    LastResort,
+    /// The last good answer.
+    Cache,
+}
+
+impl Answerer {
+    /// What the caller is told of an answer that is not what he would usually get.
+    const fn degraded(self) -> Option<&'static str> {
+        match self {
+            Self::First | Self::Fallback => None,
+            Self::LastResort => Some("target"),
+            Self::Cache => Some("cache"),
+        }
+    }
 }
 
 impl Context {
@@ -63,12 +74,14 @@ impl Context {
             metrics: metrics.clone(),
             caller,
             attempts: 0,
-            trying: None,
+            replaced: 0,
+            trying: Vec::new(),
             target: None,
             answerer: Answerer::First,
             kind: Some(Kind::Cancelled),
             status: None,
             why: String::new(),
+            story: Story::default(),
             streamed: None,
         }
     }
@@ -85,12 +98,11 @@ impl Context {
         self.registry.now()
     }
 
-    /// An attempt begins.
-    pub(crate) fn attempt(&mut self, target: &Target, answerer: Answerer) {
+    /// An attempt begins, at who would answer.
+    pub(crate) fn attempt(&mut self) {
         self.attempts += 1;
         self.kind = Some(Kind::Cancelled);
-        self.trying = Some(target.clone());
-        self.answered(target, answerer);
+        self.trying.extend(self.target.clone());
     }
 
     /// The one who waits for the answer.
@@ -109,18 +121,51 @@ impl Context {
         self.target = Some(first.clone());
     }
 
-    /// What came of the call so far, and of the attempt that went on; none is a success.
+    /// Nobody answers, and the call is served from what was answered before.
+    pub(crate) fn recalled(&mut self, age: Duration) {
+        self.because(format_args!(
+            "answered from the cache, {} s old",
+            age.as_secs()
+        ));
+        self.target = None;
+        self.answerer = Answerer::Cache;
+        self.kind = None;
+    }
+
+    /// Whether what came of the call so far is a success.
+    pub(crate) fn is_success(&self) -> bool {
+        self.kind.is_none()
+    }
+
+    /// What came of the call so far, and of the attempt at who would answer; none is a success.
     pub(crate) fn ended(&mut self, kind: Option<Kind>) {
         self.kind = kind;
-        if let Some(target) = self.trying.take() {
-            self.metrics
-                .attempt(target.provider(), target.model(), kind);
+        if let Some(target) = self.target.clone() {
+            self.tried(&target, Some(kind));
+        }
+    }
+
+    /// What came of the attempt at this target, and of the call so far.
+    pub(crate) fn ended_at(&mut self, target: &Target, kind: Option<Kind>) {
+        self.kind = kind;
+        self.tried(target, Some(kind));
+    }
+
+    /// Counts what came of an attempt; none is no attempt.
+    fn tried(&mut self, target: &Target, ended: Option<Option<Kind>>) {
+        let at = self.trying.iter().position(|trying| trying == target);
+        if let Some(at) = at {
+            self.trying.swap_remove(at);
+            if let Some(kind) = ended {
+                self.metrics
+                    .attempt(target.provider(), target.model(), kind);
+            }
         }
     }
 
     /// The gateway itself answers. What became of attempts that came to an end stays the reason.
     pub(crate) fn refuses(&mut self) {
-        if self.attempts == 0 || self.trying.is_some() {
+        if self.attempts == 0 || !self.trying.is_empty() {
             self.ended(Some(Kind::Local));
         }
     }
@@ -133,19 +178,43 @@ impl Context {
         }
     }
 
+    /// An attempt has failed.
+    pub(crate) fn failed(&mut self, target: String, kind: Kind, verdict: &Verdict) {
+        self.because(format_args!("{target}: {kind} ({})", verdict.evidence));
+        self.story.tried(target, kind, verdict);
+    }
+
+    /// A target was not asked.
+    pub(crate) fn skipped(&mut self, target: String, reason: Reason, wait: Duration) {
+        self.story.skipped(target, reason, wait);
+    }
+
+    /// What became of the call at each of its targets.
+    pub(crate) fn story(&self) -> &Story {
+        &self.story
+    }
+
+    /// Whether nothing has been sent yet.
+    pub(crate) fn is_first(&self) -> bool {
+        self.attempts == 0
+    }
+
+    /// The attempt that was begun last had a dead connection, and is made again.
+    pub(crate) fn replaced(&mut self) {
+        self.replaced += 1;
+        if let Some(target) = self.target.clone() {
+            self.tried(&target, None);
+        }
+    }
+
     /// Why the call ended as it did.
     pub(crate) fn why(&self) -> &str {
         &self.why
     }
 
     /// How the stream went that the caller got.
-    pub(crate) fn streamed(&mut self, guard: &StreamGuard) {
-        self.streamed = Some(Streamed {
-            ending: guard.ending(),
-            usage: guard.usage(),
-            left_out: guard.left_out(),
-            first_token: guard.first_token(),
-        });
+    pub(crate) fn streamed(&mut self, streamed: Streamed) {
+        self.streamed = Some(streamed);
     }
 
     /// Adds our headers and takes nothing away.
@@ -154,15 +223,19 @@ impl Context {
             headers.insert(HeaderName::from_static(name), header_text(value));
         };
         add("x-fuseline-request-id", &self.id);
-        add("x-fuseline-attempts", &self.attempts.to_string());
+        let attempts = self.attempts - self.replaced;
+        add("x-fuseline-attempts", &attempts.to_string());
         add(
             "x-fuseline-fallback",
-            if self.answerer == Answerer::Fallback {
-                "true"
-            } else {
+            if self.answerer == Answerer::First {
                 "false"
+            } else {
+                "true"
             },
         );
+        if let Some(degraded) = self.answerer.degraded() {
+            add("x-fuseline-degraded", degraded);
+        }
         add("x-fuseline-target", &self.target_name());
         add("x-fuseline-breaker", self.breaker_state());
         add(
@@ -188,7 +261,8 @@ impl Context {
     }
 
     fn outcome(&self) -> CallOutcome {
-        if self.attempts == 0 && self.status.is_some() {
+        let is_answered = self.kind.is_none() || self.status.is_none();
+        if self.attempts == 0 && !is_answered {
             CallOutcome::Rejected
         } else {
             CallOutcome::of(self.kind)
@@ -207,10 +281,15 @@ impl Drop for Context {
         let took = self.now().since(self.began);
         let took_ms = millis(took);
         let status = self.status.map(|status| status.as_u16());
-        if self.attempts == 0 && status.is_some_and(|status| status < 400) {
+        let is_ours = self.attempts == 0 && self.answerer != Answerer::Cache;
+        if is_ours && status.is_some_and(|status| status < 400) {
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
         }
         self.ended(self.kind);
+        for given_up in std::mem::take(&mut self.trying) {
+            let (provider, model) = (given_up.provider(), given_up.model());
+            self.metrics.attempt(provider, model, Some(Kind::Cancelled));
+        }
         let outcome = self.outcome();
         let streamed = self.streamed.as_ref();
         self.metrics.call(&EndedCall {
@@ -218,7 +297,7 @@ impl Drop for Context {
             kind: self.kind,
             took,
             first_token: streamed.and_then(|stream| stream.first_token),
-            by_fallback: outcome == CallOutcome::Success && self.answerer == Answerer::Fallback,
+            by_fallback: outcome == CallOutcome::Success && self.answerer != Answerer::First,
         });
         let mut kind = self.kind.map(Kind::as_str);
         if let (Some(Kind::Cancelled), Some(limit)) = (self.kind, self.caller.slow()) {
@@ -226,13 +305,17 @@ impl Drop for Context {
             kind = Some(CLIENT_SLOW);
         }
         let streamed = self.streamed.as_ref();
+        if let Some(stream) = streamed.filter(|_| outcome == CallOutcome::Failure) {
+            stream.tell_failure(&self.id, &self.target_name());
+        }
         let usage = streamed.map(|stream| stream.usage);
         tracing::info!(
             request_id = self.id,
             status,
             target = self.target_name(),
             breaker_state = self.breaker_state(),
-            attempts = self.attempts,
+            attempts = self.attempts - self.replaced,
+            degraded = self.answerer.degraded(),
             kind,
             took_ms,
             first_token_ms = streamed.and_then(|stream| stream.first_token).map(millis),

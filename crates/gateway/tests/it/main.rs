@@ -2,7 +2,9 @@
 #![cfg(test)]
 
 mod admin;
+mod cache;
 mod caller;
+mod canary;
 mod classified;
 mod classify;
 mod cli;
@@ -10,6 +12,7 @@ mod coded;
 mod config;
 mod connections;
 mod demo;
+mod exhausted;
 mod fallback;
 mod field_reports;
 mod guarded;
@@ -21,8 +24,11 @@ mod operator;
 mod outage;
 mod proxy;
 mod replay;
+mod routing;
 mod shutdown;
+mod state;
 mod streams;
 mod support;
 mod tls;
+mod webhook;
 mod wire;

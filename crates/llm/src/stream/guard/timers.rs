@@ -87,9 +87,7 @@ impl StreamTimers {
     /// ```
     #[must_use]
     pub fn for_read_timeout(self, seconds: &str) -> Self {
-        let seconds: Option<f64> = seconds.trim().parse().ok();
-        let wait = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let Some(wait) = wait.filter(|wait| !wait.is_zero()) else {
+        let Some(wait) = read_timeout(seconds) else {
             return self;
         };
         Self {
@@ -225,4 +223,11 @@ impl Pace {
             .filter_map(|(timer, from)| Some((from? + timers.limit(timer)?, timer)));
         deadlines.min_by_key(|(at, _)| *at)
     }
+}
+
+/// What an SDK says in `x-stainless-read-timeout`: for how long it waits between bytes; none where that is no time.
+pub fn read_timeout(seconds: &str) -> Option<Duration> {
+    let seconds: Option<f64> = seconds.trim().parse().ok();
+    let wait = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    wait.filter(|wait| !wait.is_zero())
 }
