@@ -259,3 +259,43 @@ async fn the_alerts_ask_for_metrics_that_there_are() {
         assert!(page.keys().any(|series| series.starts_with(name)), "{name}");
     }
 }
+
+#[tokio::test]
+async fn the_guide_names_metrics_and_requests_that_there_are() {
+    let guide = include_str!("../../../../docs/guide/seeing-it.md");
+    let gateway = gateway("").await;
+    let page = page(&gateway).await;
+    let quoted = || guide.split('`').skip(1).step_by(2);
+    let is_metric = |word: &&str| {
+        ["_total", "_seconds"].iter().any(|end| word.ends_with(end)) || *word == "breaker_state"
+    };
+    let metrics: BTreeSet<&str> = quoted().filter(is_metric).collect();
+    assert!(metrics.len() >= 13, "{metrics:?}");
+    for name in metrics {
+        assert!(page.keys().any(|series| series.starts_with(name)), "{name}");
+    }
+    let mut requests = 0;
+    for request in quoted() {
+        let Some((method @ ("GET" | "POST"), path)) = request.split_once(' ') else {
+            continue;
+        };
+        // Both methods of a path are asked for by the wrong one: only a path that there is says so.
+        let path = path.replace("{name}", "openai");
+        let wrong = if method == "GET" {
+            post(&path, "")
+        } else {
+            get(&path)
+        };
+        assert_eq!(
+            send(gateway.admin_addr(), wrong).await.status,
+            405,
+            "{request}"
+        );
+        requests += 1;
+    }
+    assert_eq!(requests, 10);
+    let (_, toml) = guide.split_once("```toml\n").unwrap();
+    let (toml, _) = toml.split_once("\n```").unwrap();
+    let toml = toml.replace("{ env = \"SLACK_WEBHOOK\" }", "\"https://hooks.example/x\"");
+    assert_eq!(crate::support::config(&toml).webhooks.len(), 2);
+}
