@@ -108,13 +108,15 @@ pub struct Attempts {
     pub failures: u64,
 }
 
+/// By the labels of provider and model.
+type ByTarget = BTreeMap<String, BTreeMap<String, ByKind>>;
+
 /// The counters. Adding is a few atomic additions and a short lock for the histograms; nobody waits for a scrape.
 #[derive(Debug)]
 pub(crate) struct Traffic {
     calls: [ByKind; CallOutcome::ALL.len()],
     catalogue: Arc<Catalogue>,
-    /// By the labels of provider and model.
-    attempts: RwLock<BTreeMap<(String, String), ByKind>>,
+    attempts: RwLock<ByTarget>,
     fallback: AtomicU64,
     call_seconds: Histogram,
     first_token_seconds: Histogram,
@@ -122,8 +124,11 @@ pub(crate) struct Traffic {
 
 impl Traffic {
     pub(crate) fn new(catalogue: Arc<Catalogue>) -> Self {
-        let pairs = catalogue.pairs().into_iter();
-        let attempts = pairs.map(|labels| (labels, ByKind::default())).collect();
+        let mut attempts = ByTarget::new();
+        for (provider, model) in catalogue.pairs() {
+            let models = attempts.entry(provider).or_default();
+            models.insert(model, ByKind::default());
+        }
         Self {
             calls: Default::default(),
             catalogue,
@@ -151,20 +156,23 @@ impl Traffic {
             self.catalogue.learn(provider, model);
         }
         let model = self.catalogue.label(provider, model);
-        let labels = (provider.to_owned(), model.to_owned());
-        if let Some(by_kind) = self.read().get(&labels) {
+        let attempts = self.read();
+        let known = attempts.get(provider).and_then(|models| models.get(model));
+        if let Some(by_kind) = known {
             return by_kind.add(kind);
         }
+        drop(attempts);
         let mut attempts = self
             .attempts
             .write()
             .unwrap_or_else(PoisonError::into_inner);
-        attempts.entry(labels).or_default().add(kind);
+        let models = attempts.entry(provider.to_owned()).or_default();
+        models.entry(model.to_owned()).or_default().add(kind);
     }
 
     pub(crate) fn attempts(&self, provider: &str, model: &str) -> Option<Attempts> {
         let attempts = self.read();
-        let by_kind = attempts.get(&(provider.to_owned(), model.to_owned()))?;
+        let by_kind = attempts.get(provider)?.get(model)?;
         let mut sum = Attempts::default();
         for (kind, count) in by_kind.counts() {
             sum.all += count;
@@ -175,7 +183,7 @@ impl Traffic {
         Some(sum)
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, BTreeMap<(String, String), ByKind>> {
+    fn read(&self) -> RwLockReadGuard<'_, ByTarget> {
         self.attempts.read().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -204,7 +212,12 @@ impl Traffic {
 
     fn encode_attempts(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let mut family = describe(encoder, &names::ATTEMPTS)?;
-        for ((provider, model), by_kind) in &*self.read() {
+        let attempts = self.read();
+        let targets = attempts.iter().flat_map(|(provider, models)| {
+            let models = models.iter();
+            models.map(move |(model, by_kind)| (provider, model, by_kind))
+        });
+        for (provider, model, by_kind) in targets {
             for (kind, count) in by_kind.counts() {
                 if count > 0 || kind.is_none() {
                     let labels = [

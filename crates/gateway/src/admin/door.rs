@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, HOST, HeaderMap, HeaderName, ORIGIN};
+use axum::http::header::{
+    AUTHORIZATION, HOST, HeaderMap, HeaderName, HeaderValue, ORIGIN, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::uri::Authority;
 use axum::middleware::Next;
 use axum::response::Response;
@@ -30,7 +32,12 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request, next: Next
         }
         None => {}
     }
-    next.run(request).await
+    let mut answer = next.run(request).await;
+    let no_sniffing = HeaderValue::from_static("nosniff");
+    answer
+        .headers_mut()
+        .insert(X_CONTENT_TYPE_OPTIONS, no_sniffing);
+    answer
 }
 
 /// Whether a browser may be sending this on behalf of a page that is not ours: its origin differs, or our name is one that

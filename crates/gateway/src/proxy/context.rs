@@ -1,38 +1,34 @@
 //! `Context`: what is known of one call while it runs, for its answer's headers and its line in the log.
 
-use std::collections::hash_map::RandomState;
+mod tally;
+mod text;
+
 use std::fmt::{Display, Write as _};
-use std::hash::BuildHasher as _;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fuseline_core::{Clock, Kind, Reason, Registry, Tick};
 use fuseline_llm::{StreamEnding, Target, Verdict};
 use fuseline_telemetry::{CallOutcome, EndedCall, Metrics};
 use http::StatusCode;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{HeaderMap, HeaderName};
 
 use super::guard::state_of;
 use super::story::Story;
 use super::streamed::Streamed;
 use crate::caller::{CLIENT_SLOW, Caller};
-
-/// Longer explanations are cut: a header is no place for a story.
-const MAX_WHY: usize = 512;
+use tally::Tally;
+use text::{MAX_WHY, header_text, millis, new_id};
 
 /// One call's own record.
 pub(crate) struct Context {
     id: String,
     registry: Registry,
-    metrics: Metrics,
+    tally: Tally,
     caller: Caller,
     began: Tick,
     attempts: u32,
     /// Among them those whose connection was dead, which count for nothing.
     replaced: u32,
-    /// Whom attempts are at that go on.
-    trying: Vec<Target>,
     target: Option<Target>,
     answerer: Answerer,
     /// What went wrong last; while something is still going on, that the caller left before its end.
@@ -71,11 +67,10 @@ impl Context {
             id: new_id(),
             began: registry.now(),
             registry: registry.clone(),
-            metrics: metrics.clone(),
+            tally: Tally::new(metrics),
             caller,
             attempts: 0,
             replaced: 0,
-            trying: Vec::new(),
             target: None,
             answerer: Answerer::First,
             kind: Some(Kind::Cancelled),
@@ -102,7 +97,9 @@ impl Context {
     pub(crate) fn attempt(&mut self) {
         self.attempts += 1;
         self.kind = Some(Kind::Cancelled);
-        self.trying.extend(self.target.clone());
+        if let Some(target) = &self.target {
+            self.tally.begin(target);
+        }
     }
 
     /// The one who waits for the answer.
@@ -140,32 +137,20 @@ impl Context {
     /// What came of the call so far, and of the attempt at who would answer; none is a success.
     pub(crate) fn ended(&mut self, kind: Option<Kind>) {
         self.kind = kind;
-        if let Some(target) = self.target.clone() {
-            self.tried(&target, Some(kind));
+        if let Some(target) = &self.target {
+            self.tally.end(target, kind);
         }
     }
 
     /// What came of the attempt at this target, and of the call so far.
     pub(crate) fn ended_at(&mut self, target: &Target, kind: Option<Kind>) {
         self.kind = kind;
-        self.tried(target, Some(kind));
-    }
-
-    /// Counts what came of an attempt; none is no attempt.
-    fn tried(&mut self, target: &Target, ended: Option<Option<Kind>>) {
-        let at = self.trying.iter().position(|trying| trying == target);
-        if let Some(at) = at {
-            self.trying.swap_remove(at);
-            if let Some(kind) = ended {
-                self.metrics
-                    .attempt(target.provider(), target.model(), kind);
-            }
-        }
+        self.tally.end(target, kind);
     }
 
     /// The gateway itself answers. What became of attempts that came to an end stays the reason.
     pub(crate) fn refuses(&mut self) {
-        if self.attempts == 0 || !self.trying.is_empty() {
+        if self.attempts == 0 || self.tally.is_under_way() {
             self.ended(Some(Kind::Local));
         }
     }
@@ -202,8 +187,8 @@ impl Context {
     /// The attempt that was begun last had a dead connection, and is made again.
     pub(crate) fn replaced(&mut self) {
         self.replaced += 1;
-        if let Some(target) = self.target.clone() {
-            self.tried(&target, None);
+        if let Some(target) = &self.target {
+            self.tally.forget(target);
         }
     }
 
@@ -286,13 +271,9 @@ impl Drop for Context {
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
         }
         self.ended(self.kind);
-        for given_up in std::mem::take(&mut self.trying) {
-            let (provider, model) = (given_up.provider(), given_up.model());
-            self.metrics.attempt(provider, model, Some(Kind::Cancelled));
-        }
         let outcome = self.outcome();
         let streamed = self.streamed.as_ref();
-        self.metrics.call(&EndedCall {
+        self.tally.close(&EndedCall {
             outcome,
             kind: self.kind,
             took,
@@ -330,46 +311,5 @@ impl Drop for Context {
             why = self.why,
             "call"
         );
-    }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Unique in this process, and most likely beyond it.
-fn new_id() -> String {
-    static PROCESS: LazyLock<u64> =
-        LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!(
-        "fl-{:016x}-{:x}",
-        *PROCESS,
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    )
-}
-
-/// Text that any HTTP client can read.
-fn header_text(text: &str) -> HeaderValue {
-    let readable = |sign: char| {
-        if (' '..='~').contains(&sign) {
-            sign
-        } else {
-            '?'
-        }
-    };
-    let text: String = text.chars().take(MAX_WHY).map(readable).collect();
-    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("unreadable"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_differ_and_header_text_is_plain() {
-        assert_ne!(new_id(), new_id());
-        assert_eq!(header_text("a\nb\u{e9}"), "a?b?");
-        assert_eq!(header_text(&"x".repeat(5_000)).len(), MAX_WHY);
     }
 }

@@ -163,7 +163,10 @@ async fn one_breaker_tells_its_history_and_takes_commands() {
     for _ in 0..5 {
         send(gateway.addr(), chat()).await;
     }
-    let shown = send(admin, get("/breakers/a%2Fm")).await.json();
+    let shown = send(admin, get("/breakers/a%2Fm")).await;
+    assert_eq!(shown.header("content-type"), "application/json");
+    assert_eq!(shown.header("x-content-type-options"), "nosniff");
+    let shown = shown.json();
     assert_eq!(
         (&shown["state"], &shown["note"]),
         (&json!("open"), &json!(null))
