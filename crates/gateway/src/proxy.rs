@@ -46,7 +46,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fuseline_core::{Breaker, Registry, Tick};
-use fuseline_llm::{Classifier, Limits, Operation, Shape, Target};
+use fuseline_llm::{Classifier, Limits, Operation, Target};
 use fuseline_telemetry::Metrics;
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -237,11 +237,13 @@ impl Proxy {
     fn limits_over(&self, call: &Call, ways: &[Way<'_>]) -> Limits {
         let mut limits = self.limits(call);
         let written = self.route(call).and_then(|route| route.budget);
-        if written.is_none() && call.facts.shape() == Shape::Stream {
+        if written.is_none() {
+            // And half as much again for whoever comes after it.
             let first_tokens = ways
                 .iter()
                 .map(|way| self.timeouts(call, &way.target).first_token);
-            limits.budget = first_tokens.fold(limits.budget, Duration::max);
+            let needed = first_tokens.map(|time| time.saturating_mul(3) / 2);
+            limits.budget = needed.fold(limits.budget, Duration::max);
         }
         limits.budget = limits.budget.min(call.budget);
         limits

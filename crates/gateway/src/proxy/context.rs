@@ -10,7 +10,7 @@ use fuseline_core::{Clock, Kind, Reason, Registry, Tick};
 use fuseline_llm::{StreamEnding, Target, Verdict};
 use fuseline_telemetry::{CallOutcome, EndedCall, Metrics};
 use http::StatusCode;
-use http::header::{HeaderMap, HeaderName};
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::state_of;
 use super::story::Story;
@@ -204,33 +204,28 @@ impl Context {
 
     /// Adds our headers and takes nothing away.
     pub(crate) fn dress(&self, headers: &mut HeaderMap) {
-        let mut add = |name, value: &str| {
-            headers.insert(HeaderName::from_static(name), header_text(value));
-        };
-        add("x-fuseline-request-id", &self.id);
-        let attempts = self.attempts - self.replaced;
-        add("x-fuseline-attempts", &attempts.to_string());
+        headers.reserve(7);
+        let mut add = |name, value| headers.insert(HeaderName::from_static(name), value);
+        add("x-fuseline-request-id", header_text(&self.id));
         add(
-            "x-fuseline-fallback",
-            if self.answerer == Answerer::First {
-                "false"
-            } else {
-                "true"
-            },
+            "x-fuseline-attempts",
+            (self.attempts - self.replaced).into(),
         );
+        let is_first = self.answerer == Answerer::First;
+        let fallback = if is_first { "false" } else { "true" };
+        add("x-fuseline-fallback", HeaderValue::from_static(fallback));
         if let Some(degraded) = self.answerer.degraded() {
-            add("x-fuseline-degraded", degraded);
+            add("x-fuseline-degraded", header_text(degraded));
         }
-        add("x-fuseline-target", &self.target_name());
-        add("x-fuseline-breaker", self.breaker_state());
-        add(
-            "x-fuseline-why",
-            match (self.why.is_empty(), self.attempts) {
-                (false, _) => &self.why,
-                (true, 0) => "answered by the gateway",
-                (true, _) => "answered at first try",
-            },
-        );
+        add("x-fuseline-target", header_text(&self.target_name()));
+        let breaker = HeaderValue::from_static(self.breaker_state());
+        add("x-fuseline-breaker", breaker);
+        let why = match (self.why.is_empty(), self.attempts) {
+            (false, _) => header_text(&self.why),
+            (true, 0) => HeaderValue::from_static("answered by the gateway"),
+            (true, _) => HeaderValue::from_static("answered at first try"),
+        };
+        add("x-fuseline-why", why);
     }
 
     fn target_name(&self) -> String {

@@ -11,6 +11,8 @@ use crate::config::Timeouts;
 pub(crate) struct Limits {
     /// Until the answer is committed: what is left of the call's budget.
     budget: Duration,
+    /// What of it this target may take until it answers.
+    share: Duration,
     /// For a plain answer, all of it.
     answer: Duration,
     pub(crate) stream: StreamTimers,
@@ -39,6 +41,7 @@ impl Limits {
     ) -> Self {
         Self {
             budget,
+            share: budget,
             answer: timeouts.answer,
             stream: StreamTimers {
                 first_token: timeouts.first_token,
@@ -52,6 +55,12 @@ impl Limits {
             impatience: None,
             is_hurried: false,
         }
+    }
+
+    /// The limits of a target that others could still take the place of: it leaves them a third of the budget.
+    pub(crate) fn before_others(self) -> Self {
+        let share = self.budget.saturating_sub(self.budget / 3);
+        Self { share, ..self }
     }
 
     /// The limits for a caller who says in `x-stainless-read-timeout` how long he waits for bytes, which makes no limit
@@ -78,7 +87,8 @@ impl Limits {
     /// Whether a limit of this length that has passed was the caller's own: he would have left, and that says nothing of
     /// the provider. Where he has waited for `cancel_counts_after`, it does.
     pub(crate) fn is_callers(&self, after: Duration) -> bool {
-        let is_his = self.impatience == Some(after) || (self.is_hurried && self.budget == after);
+        let is_budget = self.budget == after || self.share == after;
+        let is_his = self.impatience == Some(after) || (self.is_hurried && is_budget);
         is_his && after < self.stream.cancel_counts_after
     }
 
@@ -91,8 +101,8 @@ impl Limits {
             }
             (Shape::Stream, _) => Limit::new("first_token", self.stream.first_token),
         };
-        if self.budget < limit.after {
-            self.until_committed()
+        if self.share < limit.after {
+            Limit::new("budget", self.share)
         } else {
             limit
         }

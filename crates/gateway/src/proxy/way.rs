@@ -45,6 +45,17 @@ pub(crate) struct Way<'p> {
     is_told_full: bool,
 }
 
+impl Way<'_> {
+    /// Whether its breakers would let a call pass now.
+    pub(crate) fn admits(&self, now: Tick) -> bool {
+        let says = self
+            .scopes
+            .as_ref()
+            .map(|scopes| Admission::of(scopes, now));
+        matches!(says, Some(Admission::Ready | Admission::Probe))
+    }
+}
+
 impl fmt::Display for Way<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.target.provider(), self.target.model())

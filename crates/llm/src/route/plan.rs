@@ -186,7 +186,24 @@ impl Plan {
         if verdict.scope != Scope::Key {
             self.spend_model(&target);
         }
+        if kind == Kind::ContextLength {
+            self.spend_name(target.model());
+        }
         self.next(admission, now)
+    }
+
+    /// Whether another target could still be asked, should the attempt that was last named come to no answer. `admits`
+    /// says what a target's breakers say.
+    pub fn has_others(&self, admits: impl Fn(&Target) -> bool) -> bool {
+        let may_go_on = self.attempts + 1 < self.limits.max_attempts
+            && (self.unknown_end == Chance::Left || self.limits.resend_unknown);
+        let visited = self.visiting.and_then(|at| self.targets.get(at));
+        let mut left = self.targets.iter().zip(&self.spent);
+        may_go_on
+            && left.any(|(target, spent)| {
+                let is_other = visited.is_none_or(|visited| !visited.is_same_model(target));
+                !spent && is_other && admits(target)
+            })
     }
 
     /// Attempts that got a verdict. A replaced connection is none.
@@ -247,6 +264,13 @@ impl Plan {
             for (target, spent) in self.targets.iter().zip(&mut self.spent) {
                 *spent |= target == visited;
             }
+        }
+    }
+
+    /// What is too long for a model is too long for it everywhere.
+    fn spend_name(&mut self, model: &str) {
+        for (target, spent) in self.targets.iter().zip(&mut self.spent) {
+            *spent |= target.model() == model;
         }
     }
 

@@ -11,6 +11,8 @@ use http::header::HeaderValue;
 /// Longer explanations are cut: a header is no place for a story.
 pub(super) const MAX_WHY: usize = 512;
 
+const UNREADABLE: HeaderValue = HeaderValue::from_static("unreadable");
+
 pub(super) fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
@@ -29,15 +31,16 @@ pub(super) fn new_id() -> String {
 
 /// Text that any HTTP client can read.
 pub(super) fn header_text(text: &str) -> HeaderValue {
-    let readable = |sign: char| {
-        if (' '..='~').contains(&sign) {
-            sign
-        } else {
-            '?'
-        }
+    let is_readable = |byte: u8| (b' '..=b'~').contains(&byte);
+    if text.len() <= MAX_WHY && text.bytes().all(is_readable) {
+        return HeaderValue::from_str(text).unwrap_or(UNREADABLE);
+    }
+    let readable = |sign: char| match u8::try_from(sign) {
+        Ok(byte) if is_readable(byte) => sign,
+        _ => '?',
     };
     let text: String = text.chars().take(MAX_WHY).map(readable).collect();
-    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("unreadable"))
+    HeaderValue::from_str(&text).unwrap_or(UNREADABLE)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use fuseline_core::{Count, Policy, Tick};
-use fuseline_llm::{Evidence, Terms};
+use fuseline_llm::{Evidence, Target, Terms};
 use http::Request;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http_body_util::Full;
@@ -114,6 +114,16 @@ impl<'c> Course<'c> {
             route.map_or(Duration::ZERO, |route| route.hold_back),
             self.plan.remaining(now),
         );
+        let admits = |target: &Target| {
+            self.ways
+                .iter()
+                .any(|way| way.target == *target && way.admits(now))
+        };
+        let limits = if self.plan.has_others(admits) {
+            limits.before_others()
+        } else {
+            limits
+        };
         let said = read_timeout.and_then(|seconds| seconds.to_str().ok());
         limits.for_caller(said, self.is_hurried)
     }

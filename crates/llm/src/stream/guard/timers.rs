@@ -6,6 +6,9 @@ use fuseline_core::Tick;
 
 /// How long tokens may take to come up to `min_tokens_per_second`.
 const RATE_WINDOW: Duration = Duration::from_secs(10);
+/// What belongs to a complete answer, its usage for example, comes at once or not at all: some servers leave the
+/// connection open.
+const AFTER_THE_END: Duration = Duration::from_secs(3);
 /// Roughly so many bytes of text make a token.
 const BYTES_PER_TOKEN: usize = 4;
 
@@ -211,6 +214,10 @@ impl Pace {
     ) -> Option<(Tick, Timer)> {
         let has_begun = self.first_content.is_some();
         let goes_on = has_begun && !is_complete;
+        let lingers = |timer| match timer {
+            Timer::Idle if is_complete => Some(timers.idle.min(AFTER_THE_END)),
+            timer => timers.limit(timer),
+        };
         let running = [
             (Timer::FirstToken, (!has_begun).then_some(self.first_from)),
             (Timer::Stall, goes_on.then_some(self.stall_from)),
@@ -220,7 +227,7 @@ impl Pace {
         ];
         let deadlines = running
             .into_iter()
-            .filter_map(|(timer, from)| Some((from? + timers.limit(timer)?, timer)));
+            .filter_map(|(timer, from)| Some((from? + lingers(timer)?, timer)));
         deadlines.min_by_key(|(at, _)| *at)
     }
 }
