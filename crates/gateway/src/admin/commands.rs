@@ -9,6 +9,8 @@ use serde::Deserialize;
 
 /// Longest note taken, in bytes.
 const MAX_NOTE: usize = 500;
+/// Notes kept at once.
+const MAX_NOTES: usize = 500;
 /// Longest time that a state is forced for; without end is a choice of its own.
 const MAX_FORCED: Duration = Duration::from_secs(365 * 86_400);
 
@@ -108,6 +110,9 @@ impl Notes {
             notes.remove(breaker.name());
         } else {
             let generation = breaker.snapshot(now).generation;
+            if notes.len() >= MAX_NOTES {
+                notes.pop_first();
+            }
             notes.insert(breaker.name().clone(), (generation, note));
         }
     }
