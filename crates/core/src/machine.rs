@@ -74,6 +74,8 @@ pub(crate) struct Machine {
     pub(crate) history: VecDeque<Transition>,
     pub(crate) entered: [u64; State::ALL.len()],
     pub(crate) incident_since: Option<Tick>,
+    /// Time spent open, without the present state's.
+    pub(crate) open_for: Duration,
     pub(crate) last_failures: VecDeque<FailureNote>,
     numbered: u64,
     random: SplitMix,
@@ -94,6 +96,7 @@ impl Machine {
             history: VecDeque::new(),
             entered: [0; State::ALL.len()],
             incident_since: None,
+            open_for: Duration::ZERO,
             last_failures: VecDeque::new(),
             numbered: 0,
             random: SplitMix::new(seed),

@@ -4,11 +4,14 @@ mod admin;
 mod caller;
 pub mod cli;
 pub mod config;
+mod observe;
 mod proxy;
 mod server;
 mod shutdown;
 mod state;
 mod token;
+mod view;
+mod webhook;
 
 pub use proxy::BuildError;
 pub use server::{Gateway, StartError};
