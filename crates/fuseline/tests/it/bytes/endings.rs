@@ -29,14 +29,14 @@ fn chat(
 
 #[test]
 fn an_answer_is_a_success_at_its_end_marker_and_is_read_on_to_its_end() {
-    let script = [(1, TEXT), (2, FINISH), (9_000, DONE)].map(|(at, text)| (at, Some(Ok(text))));
-    let (breaker, world, mut stream) = chat(script.into_iter().chain([(9_001, None)]));
+    let script = [(1, TEXT), (2, FINISH), (2_500, DONE)].map(|(at, text)| (at, Some(Ok(text))));
+    let (breaker, world, mut stream) = chat(script.into_iter().chain([(2_501, None)]));
     assert_eq!(world.next(&mut stream), Some(Ok(TEXT.into())));
     assert_eq!((stream.is_settled(), breaker.snapshot().run), (false, 1));
     assert_eq!(world.next(&mut stream), Some(Ok(FINISH.into())));
     assert_eq!((stream.is_settled(), breaker.snapshot().run), (true, 0));
     assert_eq!(world.read(&mut stream), (DONE.into(), None));
-    assert_eq!(world.now(), 9_001);
+    assert_eq!(world.now(), 2_501);
 }
 
 #[test]
@@ -53,7 +53,7 @@ fn what_happens_to_the_connection_after_the_end_marker_does_not_matter() {
         None,
         "a socket left open is closed"
     );
-    assert_eq!((breaker.snapshot().run, world.now()), (0, 30_002));
+    assert_eq!((breaker.snapshot().run, world.now()), (0, 3_002));
 }
 
 #[test]
