@@ -43,6 +43,14 @@ pub(crate) const ATTEMPTS: Counter = Counter {
     name: "attempts",
     help: "Requests sent to a target, by what became of them",
 };
+pub(crate) const ABANDONED: Counter = Counter {
+    name: "attempts_abandoned",
+    help: "Requests sent to a target that may have carried them out, and gave no whole answer",
+};
+pub(crate) const ABANDONED_COST: Counter = Counter {
+    name: "attempts_abandoned_cost_dollars",
+    help: "What those may have cost, estimated by the request's size, where the target has a price",
+};
 pub(crate) const FALLBACK: Counter = Counter {
     name: "fallback",
     help: "Calls with a good answer of another target than the route's first",

@@ -82,6 +82,12 @@ impl Metrics {
         self.0.traffic.attempt(provider, model, kind);
     }
 
+    /// A request that was sent may have been carried out, and nobody got its answer: it may have cost this much, in US
+    /// dollars.
+    pub fn abandoned(&self, dollars: f64) {
+        self.0.traffic.abandoned(dollars);
+    }
+
     /// What attempts at this target have come to; none where the catalogue does not hold it.
     pub fn attempts(&self, provider: &str, model: &str) -> Option<Attempts> {
         self.0.traffic.attempts(provider, model)

@@ -118,6 +118,9 @@ pub(crate) struct Traffic {
     catalogue: Arc<Catalogue>,
     attempts: RwLock<ByTarget>,
     fallback: AtomicU64,
+    abandoned: AtomicU64,
+    /// In millionths of a dollar.
+    abandoned_cost: AtomicU64,
     call_seconds: Histogram,
     first_token_seconds: Histogram,
 }
@@ -134,6 +137,8 @@ impl Traffic {
             catalogue,
             attempts: RwLock::new(attempts),
             fallback: AtomicU64::new(0),
+            abandoned: AtomicU64::new(0),
+            abandoned_cost: AtomicU64::new(0),
             call_seconds: Histogram::new(BOUNDS),
             first_token_seconds: Histogram::new(BOUNDS),
         }
@@ -168,6 +173,13 @@ impl Traffic {
             .unwrap_or_else(PoisonError::into_inner);
         let models = attempts.entry(provider.to_owned()).or_default();
         models.entry(model.to_owned()).or_default().add(kind);
+    }
+
+    pub(crate) fn abandoned(&self, dollars: f64) {
+        self.abandoned.fetch_add(1, Ordering::Relaxed);
+        // Out of range, the cast saturates.
+        let millionths = (dollars * 1e6).round() as u64;
+        self.abandoned_cost.fetch_add(millionths, Ordering::Relaxed);
     }
 
     pub(crate) fn attempts(&self, provider: &str, model: &str) -> Option<Attempts> {
@@ -240,6 +252,10 @@ impl Collector for Traffic {
         self.encode_attempts(&mut encoder)?;
         let fallback = ConstCounter::new(self.fallback.load(Ordering::Relaxed));
         fallback.encode(describe(&mut encoder, &names::FALLBACK)?)?;
+        let abandoned = ConstCounter::new(self.abandoned.load(Ordering::Relaxed));
+        abandoned.encode(describe(&mut encoder, &names::ABANDONED)?)?;
+        let cost = self.abandoned_cost.load(Ordering::Relaxed) as f64 / 1e6;
+        ConstCounter::new(cost).encode(describe(&mut encoder, &names::ABANDONED_COST)?)?;
         for ((name, help), histogram) in [
             (names::CALL_SECONDS, &self.call_seconds),
             (names::FIRST_TOKEN_SECONDS, &self.first_token_seconds),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fuseline_core::{Reason as Refused, Scope, Tick};
-use fuseline_llm::{Attempt, Evidence, Plan, Reason, Standing, Step, Verdict};
+use fuseline_llm::{Attempt, Evidence, Plan, Reason, Standing, Step, Tokens, Verdict};
 use hyper::body::Incoming;
 
 use super::Proxy;
@@ -225,6 +225,11 @@ impl<'c> Course<'c> {
         self.context.ended_at(&way.target, verdict.kind);
         if let Some(kind) = verdict.kind {
             self.context.failed(way.to_string(), kind, verdict);
+        }
+        if verdict.is_outcome_unknown() {
+            let tokens = || Tokens::estimate(&self.call.body);
+            let dollars = way.price.map_or(0.0, |price| price.of(tokens()));
+            self.proxy.metrics().abandoned(dollars);
         }
     }
 

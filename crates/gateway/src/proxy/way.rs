@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fuseline_core::{Kind, Reason, ScopedRejection, Scopes, Tick};
-use fuseline_llm::{Admission, Detours, OnFailure, Owner, Target, credential_id};
+use fuseline_llm::{Admission, Detours, OnFailure, Owner, Price, Target, credential_id};
 use http::header::HeaderValue;
 use secrecy::ExposeSecret as _;
 
@@ -37,6 +37,8 @@ pub(crate) struct Way<'p> {
     pub(crate) answerer: Answerer,
     /// What its breakers said when they turned the call away.
     pub(crate) refused: Option<ScopedRejection>,
+    /// What the target costs, where that is written.
+    pub(crate) price: Option<Price>,
     /// How the target is doing, where it stands in the route's roster.
     pub(crate) seat: Option<Arc<Seat>>,
     /// Only a rule leads there.
@@ -116,6 +118,7 @@ impl Proxy {
                 if known.is_none() {
                     detours.contexts.push(self.room(call, &stop.target));
                     ways.push(Way {
+                        price: stop.target.price,
                         seat: Some(Arc::clone(&stop.seat)),
                         is_aside: at >= roster.own,
                         ..way
@@ -161,6 +164,7 @@ impl Proxy {
                 model: model.map(str::to_owned),
                 answerer,
                 refused: None,
+                price: None,
                 seat: None,
                 is_aside: false,
                 is_told_full: false,

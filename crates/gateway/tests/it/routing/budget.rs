@@ -7,7 +7,7 @@ use http::header::HeaderName;
 use tokio::time::Instant;
 
 use super::{Scene, again, by, targets};
-use crate::support::{Answer, chat, post, send, stream, until};
+use crate::support::{Answer, chat, get, post, send, stream, until};
 
 async fn with(scene: &Scene, name: &'static str, value: &str) -> Answer {
     let mut request = chat();
@@ -174,6 +174,27 @@ async fn report_82_an_unknown_outcome_is_not_sent_there_again_and_is_called_by_i
                 .header("idempotency-key")
                 .is_none()
         );
+    }
+}
+
+#[tokio::test]
+async fn report_82_what_abandoned_attempts_may_have_cost_is_counted() {
+    let priced = "retries = 0\ntargets = [\
+                  { provider = \"a\", price = { input = 0, output = 2000 } }, { provider = \"b\" }]\n";
+    let scene = Scene::of([Reply::reset(), Reply::ok()], priced).await;
+    let answer = send(
+        scene.gateway.addr(),
+        post("/v1/chat/completions", r#"{"model":"m","max_tokens":250}"#),
+    )
+    .await;
+    assert_eq!(by(&answer), "b/m");
+    let page = send(scene.gateway.admin_addr(), get("/metrics")).await;
+    let page = String::from_utf8(page.body.to_vec()).unwrap();
+    for line in [
+        "attempts_abandoned_total 1",
+        "attempts_abandoned_cost_dollars_total 0.5",
+    ] {
+        assert!(page.lines().any(|other| other == line), "{line}\n{page}");
     }
 }
 
