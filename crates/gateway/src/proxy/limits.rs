@@ -39,6 +39,7 @@ impl Limits {
         hold_back: Duration,
         budget: Duration,
     ) -> Self {
+        let budget = whole_millis(budget);
         Self {
             budget,
             share: budget,
@@ -59,7 +60,7 @@ impl Limits {
 
     /// The limits of a target that others could still take the place of: it leaves them a third of the budget.
     pub(crate) fn before_others(self) -> Self {
-        let share = self.budget.saturating_sub(self.budget / 3);
+        let share = whole_millis(self.budget.saturating_sub(self.budget / 3));
         Self { share, ..self }
     }
 
@@ -120,6 +121,11 @@ impl Limits {
             Shape::Stream => self.until_read(shape).after.max(self.stream.stall),
         }
     }
+}
+
+/// What is told of a limit is to be read by people.
+fn whole_millis(time: Duration) -> Duration {
+    Duration::from_millis(u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
 impl Limit {
