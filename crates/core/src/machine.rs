@@ -5,6 +5,7 @@
 //! every change of state goes through `transition.rs`.
 
 mod deferred;
+mod granted;
 mod questions;
 mod ramp;
 mod saved;
@@ -23,6 +24,8 @@ use crate::rules::Counts;
 use crate::state::{Generation, State, Watch};
 use crate::tick::Tick;
 use crate::ticket::{Standing, Ticket};
+use granted::Frozen;
+pub(crate) use granted::Leave;
 use questions::probing_wait;
 use ramp::Ramp;
 use transition::Trip;
@@ -75,6 +78,11 @@ pub(crate) struct Machine {
     pub(crate) entered: [u64; State::ALL.len()],
     pub(crate) incident_since: Option<Tick>,
     pub(crate) last_failures: VecDeque<FailureNote>,
+    /// Whose leave probes need, and how far those of others have come.
+    pub(crate) leave: Leave,
+    good: u32,
+    /// What opened it, where its own rules did.
+    frozen: Option<Frozen>,
     numbered: u64,
     random: SplitMix,
 }
@@ -95,6 +103,9 @@ impl Machine {
             entered: [0; State::ALL.len()],
             incident_since: None,
             last_failures: VecDeque::new(),
+            leave: Leave::Own,
+            good: 0,
+            frozen: None,
             numbered: 0,
             random: SplitMix::new(seed),
         };
@@ -118,6 +129,10 @@ impl Machine {
                     retry_after: end.since(now),
                 });
             }
+            if let Some(unlicensed) = self.unlicensed(now) {
+                hot.wish();
+                return Err(unlicensed);
+            }
             let why = self.why(&Trip {
                 observed: 0.0,
                 threshold: 0.0,
@@ -127,7 +142,7 @@ impl Machine {
                 hot,
                 Phase::HalfOpen {
                     leases: Vec::new(),
-                    successes: 0,
+                    successes: self.good,
                 },
                 now,
                 why,
@@ -141,7 +156,7 @@ impl Machine {
             });
         }
         let seat = hot.enter()?;
-        match self.admit(limit, now) {
+        match self.admit(hot, limit, now) {
             Ok(standing) => {
                 self.publish_word(hot);
                 Ok(Ticket::new(self.generation, standing, seat, now))
@@ -153,7 +168,8 @@ impl Machine {
         }
     }
 
-    fn admit(&mut self, limit: Duration, now: Tick) -> Result<Standing, Rejection> {
+    fn admit(&mut self, hot: &Hot, limit: Duration, now: Tick) -> Result<Standing, Rejection> {
+        let unlicensed = self.unlicensed(now);
         let policy = self.policy.checked();
         match &mut self.phase {
             Phase::Closed { ramp: Some(ramp) } => {
@@ -173,6 +189,10 @@ impl Machine {
                         reason: Reason::Probing,
                         retry_after: probing_wait(leases, now),
                     });
+                }
+                if let Some(unlicensed) = unlicensed {
+                    hot.wish();
+                    return Err(unlicensed);
                 }
                 let outlives = if limit.is_zero() {
                     Duration::ZERO

@@ -357,7 +357,12 @@ proptest! {
         }
         let saved = one.export(at(now));
         let other = restored(&spec, &saved, at(now));
-        prop_assert_eq!(one.state(at(now)), other.state(at(now)));
+        // Probes do not outlive their process.
+        let kept = match one.state(at(now)) {
+            State::HalfOpen => State::Open,
+            state => state,
+        };
+        prop_assert_eq!(kept, other.state(at(now)));
         let (mut now, mut also) = (now, now);
         for op in &rest {
             prop_assert_eq!(run(&one, op, &mut now), run(&other, op, &mut also), "{:?} at {}", op, now);
