@@ -37,6 +37,7 @@
 mod contract;
 mod entry;
 mod error;
+mod fleet;
 mod memory;
 mod moment;
 mod pump;
