@@ -150,6 +150,11 @@ impl Member {
             || self.offer(view).is_some()
     }
 
+    /// Whether the server has forgotten what this replica knows.
+    pub(crate) const fn is_lost(&self) -> bool {
+        self.is_lost
+    }
+
     /// The record, where it holds for the breaker here too.
     pub(crate) fn shared(&self) -> Option<&Record> {
         self.record.as_ref().filter(|_| self.is_shared)
@@ -307,14 +312,13 @@ impl Member {
         }
     }
 
-    /// Nothing new: but one that is open by itself is so with the fleet, where that is open too.
+    /// Nothing new: but one that goes its own way, and has nothing to say for it, goes the fleet's.
     fn join(&mut self, reply: &Reply, view: &View, orders: &mut Orders) {
         let is_open = self
             .record
             .as_ref()
             .is_some_and(|record| record.holds(reply.now));
-        let alone = matches!(view.state, State::Open | State::HalfOpen) && !self.is_shared;
-        if is_open && alone && self.offer(view).is_none() {
+        if is_open && !self.is_shared && self.offer(view).is_none() {
             self.is_shared = true;
             orders.adopt = self.record.clone();
         }
