@@ -3,6 +3,8 @@
 missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
 command -v valgrind >/dev/null || missing+=(valgrind)
+PATH=$PATH:/usr/sbin # where nginx is
+command -v nginx >/dev/null || missing+=(nginx)
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
 if ((${#missing[@]})); then
     as_root=$([[ $(id -u) == 0 ]] || echo sudo)

@@ -7,6 +7,7 @@
 //! |---|---|
 //! | `quick_start` | one breaker around one async call |
 //! | `chain` | a second provider for when the first is out |
+//! | `chain_cache` | the last good answer for when all are out |
 //! | `reqwest_stream` | a streamed answer through your `reqwest::Client` |
 //! | `collected_answer` | a streamed answer that is whole, with its tool calls, or none |
 //! | `tower_client` | a layer for any HTTP client that is a tower service |

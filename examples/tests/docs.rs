@@ -80,7 +80,7 @@ fn every_example_is_short_and_named_on_the_front_page() {
         assert!(front_page.contains(&format!("| `{name}` |")), "{name}");
         names.push(name);
     }
-    assert_eq!(names.len(), 8, "{names:?}");
+    assert_eq!(names.len(), 9, "{names:?}");
 }
 
 #[test]

@@ -77,6 +77,21 @@ async fn chain() -> Result<(), Failed> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn chain_cache() -> Result<(), Failed> {
+    let program = env!("CARGO_BIN_EXE_chain_cache");
+    let once = Script::sequence([Reply::ok().text("Because."), Reply::status(503)]);
+    let (mock, base_url) = provider(once).await?;
+    let lines = run(program, vec![base_url]).await?;
+    assert_eq!(lines[..2], ["Because.", "Because. (an old answer)"]);
+    assert!(
+        lines[2].starts_with("We are busy, please try again: HTTP status server error (503"),
+        "another user's answer is nobody else's: {lines:?}"
+    );
+    assert_eq!(mock.hits(), 1 + 2 + 2);
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn reqwest_stream() -> Result<(), Failed> {
     let program = env!("CARGO_BIN_EXE_reqwest_stream");
     let (mock, base_url) = provider(Reply::ok().events(3)).await?;

@@ -1,10 +1,13 @@
-"""Streamed calls by real SDKs, of Python and of Node, and what they hand to the application: told in the same words."""
+"""Streamed calls by real SDKs, of Python and of Node, and what they hand to the application: told in the same words; and
+calls of any kind at an even pace."""
 
 import json
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -173,3 +176,14 @@ class Node:
     def close(self):
         self._process.stdin.close()
         assert self._process.wait(10) == 0
+
+
+def paced(times: int, every: float, call: Callable):
+    """Calls so many times, so many seconds apart, whether or not those before have ended; returns what came of each."""
+    start = time.monotonic()
+    with ThreadPoolExecutor(times) as pool:
+        calls = []
+        for number in range(times):
+            time.sleep(max(0.0, start + number * every - time.monotonic()))
+            calls.append(pool.submit(call))
+    return [call.result() for call in calls]

@@ -45,9 +45,23 @@ def closed_port():
 
 
 @pytest.fixture
-def serve(tmp_path, dialect):
-    """Starts a gateway whose one route leads to these URLs in order: `primary`, then `spare`."""
+def launch(tmp_path):
+    """Starts a gateway with a configuration, and sees to it that it ends well."""
     started = []
+
+    def start(config: str) -> Gateway:
+        gateway = Gateway(tmp_path, config)
+        started.append(gateway)
+        return gateway
+
+    yield start
+    for gateway in started:
+        assert gateway.stop() == 0, "the gateway ends well"
+
+
+@pytest.fixture
+def serve(launch, dialect):
+    """Starts a gateway whose one route leads to these URLs in order: `primary`, then `spare`."""
 
     def start(*urls: str, breaker: str = "", timeouts: str = "", route: str = "retries = 0", top: str = "") -> Gateway:
         names = ["primary", "spare"][: len(urls)]
@@ -61,8 +75,7 @@ def serve(tmp_path, dialect):
             for name, url in zip(names, urls)
         )
         targets = ", ".join(f'{{ provider = "{name}" }}' for name in names)
-        gateway = Gateway(
-            tmp_path,
+        return launch(
             f"""
             {top}
             {providers}
@@ -78,14 +91,43 @@ def serve(tmp_path, dialect):
             trip = [{{ rule = "consecutive", failures = 5 }}]
             jitter = 0.0
             {breaker}
-            """,
+            """
         )
-        started.append(gateway)
-        return gateway
 
-    yield start
-    for gateway in started:
-        assert gateway.stop() == 0, "the gateway ends well"
+    return start
+
+
+@pytest.fixture
+def serve_two(launch, primary, spare):
+    """Starts a gateway before the two providers of OpenAI's dialect, with everything at its default but what is given."""
+
+    def start(breaker: str = "", route: str = "", timeouts: str = "", spare_model: str = "spare-model") -> Gateway:
+        return launch(
+            f"""
+            [providers.primary]
+            protocol = "openai"
+            base_url = "{primary.url}/v1"
+            api_key = "primary-key"
+
+            [providers.spare]
+            protocol = "openai"
+            base_url = "{spare.url}/v1"
+            api_key = "spare-key"
+
+            [[routes]]
+            model = "*"
+            targets = [{{ provider = "primary" }}, {{ provider = "spare", model = "{spare_model}" }}]
+            {route}
+
+            [timeouts]
+            {timeouts}
+
+            [breaker]
+            {breaker}
+            """
+        )
+
+    return start
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import ssl
 import struct
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from itertools import chain, repeat
 
@@ -25,32 +25,44 @@ TO_ARRIVE = 0.05
 class Reply:
     """One answer. Without a body it is a good one, in the dialect of the request's path, streamed if so asked.
 
-    A script is a stream's: the bytes of each chunk, pauses in seconds, and at its end, unless it ends well, how.
+    A script is a stream's: the bytes of each chunk, pauses in seconds, and at its end, unless it ends well, how. `instead`
+    of an answer the request meets this end, without a byte; `after` so many seconds the answer begins.
     """
 
     status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
     body: bytes | None = None
     text: str = "All is well."
     words: int = 5
     gap: float = 0.0
     gate: threading.Event | None = field(default=None, repr=False)
     script: Iterable[bytes | float | End] | None = None
+    instead: End | None = None
+    after: float = 0.0
 
 
 @dataclass
 class Seen:
-    """One request's head and body."""
+    """One request's head and body, and when it had arrived."""
 
     path: str
     headers: dict[str, str]
     body: bytes
+    at: float = field(default_factory=time.monotonic)
+
+    @property
+    def asked(self) -> dict:
+        return json.loads(self.body or b"{}")
+
+
+Choice = Callable[[Seen], Reply]
 
 
 class Provider:
     """Listens from construction to `close`, behind TLS if it has a certificate. `heads` are all requests seen, `left` the
     times at which callers left early."""
 
-    def __init__(self, *replies: Reply, certificate: trustme.LeafCert | None = None):
+    def __init__(self, *replies: Reply | Choice, certificate: trustme.LeafCert | None = None):
         self.heads: list[Seen] = []
         self.left: list[float] = []
         self.answer(*replies or (Reply(),))
@@ -64,7 +76,7 @@ class Provider:
         self._thread.start()
         started.wait()
 
-    def answer(self, *replies: Reply):
+    def answer(self, *replies: Reply | Choice):
         """From now on these, one a request; the last repeats."""
         self._replies = list(replies)
 
@@ -105,6 +117,7 @@ class Provider:
             while seen := await self._request(reader, begun):
                 self.heads.append(seen)
                 reply = self._replies[0] if len(self._replies) == 1 else self._replies.pop(0)
+                reply = reply(seen) if callable(reply) else reply
                 begun = await self._answer_unless_left(reply, seen, reader, writer)
                 if begun is None:
                     self.left.append(time.monotonic())
@@ -146,10 +159,13 @@ class Provider:
     async def _answer(self, reply: Reply, seen: Seen, writer: asyncio.StreamWriter):
         while reply.gate and not reply.gate.is_set():
             await asyncio.sleep(0.002)
-        asked = json.loads(seen.body or b"{}")
+        await asyncio.sleep(reply.after)
+        if reply.instead:
+            await _end(writer, reply.instead)
+            return
         dialect = wire.of(seen.path)
         script = reply.script
-        if script is None and reply.status == 200 and reply.body is None and asked.get("stream"):
+        if script is None and reply.status == 200 and reply.body is None and seen.asked.get("stream"):
             words = chain(repeat("so ", reply.words - 1), [reply.text])
             script = (step for event in dialect.stream(words) for step in (event, reply.gap))
         if script is not None:
@@ -160,8 +176,9 @@ class Provider:
             body = json.dumps(dialect.whole(reply.text)).encode()
         elif body is None:
             body = json.dumps(dialect.error(reply.status)).encode()
-        head = f"HTTP/1.1 {reply.status} Scripted\r\ncontent-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
-        writer.write(head.encode() + body)
+        headers = {"content-type": "application/json", "content-length": len(body)} | reply.headers
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        writer.write(f"HTTP/1.1 {reply.status} Scripted\r\n{lines}\r\n".encode() + body)
         await writer.drain()
 
 
@@ -169,17 +186,9 @@ async def _stream(writer: asyncio.StreamWriter, script: Iterable[bytes | float |
     writer.write(b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n")
     for step in script:
         match step:
-            case End.CUT | End.RESET:
-                await asyncio.sleep(TO_ARRIVE)
-                if step is End.RESET:
-                    # Lingering for no time, a socket is closed by a reset.
-                    linger = struct.pack("ii", 1, 0)
-                    writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
-                # Not `close`, which would say goodbye in TLS.
-                writer.transport.abort()
+            case End():
+                await _end(writer, step)
                 return
-            case End.SILENCE:
-                await asyncio.Event().wait()
             case bytes() if step:
                 writer.write(b"%x\r\n%b\r\n" % (len(step), step))
                 await writer.drain()
@@ -187,3 +196,15 @@ async def _stream(writer: asyncio.StreamWriter, script: Iterable[bytes | float |
                 await asyncio.sleep(step)
     writer.write(b"0\r\n\r\n")
     await writer.drain()
+
+
+async def _end(writer: asyncio.StreamWriter, how: End):
+    if how is End.SILENCE:
+        await asyncio.Event().wait()
+    await asyncio.sleep(TO_ARRIVE)
+    if how is End.RESET:
+        # Lingering for no time, a socket is closed by a reset.
+        linger = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+    # Not `close`, which would say goodbye in TLS.
+    writer.transport.abort()

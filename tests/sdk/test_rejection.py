@@ -6,6 +6,7 @@ import time
 import pytest
 from conftest import FROM_PRIMARY
 from provider import Reply
+from wire import MODEL
 
 THRESHOLD = 5
 
@@ -40,6 +41,10 @@ def test_a_rejection_is_a_503_in_the_callers_dialect(serve, dialect, primary, st
     assert answer.headers["x-should-retry"] == should_retry
     error = dialect.refusal(raised.value)
     assert error["message"]
+    assert error["attempts"] == []
+    (skipped,) = error["skipped"]
+    assert (skipped["target"], skipped["reason"]) == (f"primary/{MODEL}", "open")
+    assert abs(skipped["wait_ms"] - wait_ms) <= 1
     if dialect.name == "openai":
         assert error["code"] == "circuit_open"
 

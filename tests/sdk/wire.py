@@ -10,10 +10,10 @@ BEGUN = '{"path":"a'  # the arguments of a tool call, not whole
 
 
 class End(Enum):
-    """The last step of a stream's script that does not end as HTTP asks for."""
+    """An end that HTTP does not ask for: the last step of a stream's script, or what comes instead of an answer."""
 
-    CUT = auto()  # closed in the middle of the body, and in TLS without a goodbye
-    RESET = auto()  # reset in the middle of the body
+    CUT = auto()  # closed, and in TLS without a goodbye
+    RESET = auto()
     SILENCE = auto()  # open and silent until the caller leaves
 
 

@@ -1,13 +1,17 @@
 //! `Chain`: several targets, each behind its breaker, tried in order.
 
+mod cache;
+
 use std::future::Future;
 use std::time::Duration;
 
-use fuseline_core::{Kind, Outcome};
+use fuseline_core::{Kind, Outcome, Tick};
 
 use crate::breaker::Breaker;
 use crate::classifier::{AnyError, Classify};
 use crate::error::{CircuitOpen, Error};
+
+pub use cache::{Answer, Cache, CachedChain};
 
 /// The shortest sleep: a refusal may end within the millisecond.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -32,8 +36,9 @@ const SHORTEST: Duration = Duration::from_millis(1);
 ///     if model == "large" { Err("503".into()) } else { Ok(format!("an answer of {model}")) }
 /// }
 ///
-/// let chain = Chain::new(Breaker::new("openai", Policy::default()), "large")
-///     .then(Breaker::new("anthropic", Policy::default()), "other");
+/// let chain = Chain::builder()
+///     .target(Breaker::new("openai", Policy::default()), "large")
+///     .target(Breaker::new("anthropic", Policy::default()), "other");
 /// assert_eq!(chain.call(ask).await.unwrap(), "an answer of other");
 /// # }
 /// ```
@@ -44,10 +49,16 @@ pub struct Chain<T, C = AnyError> {
     classify: C,
 }
 
-impl<T> Chain<T> {
-    /// A chain of one target, which waits for nobody.
-    pub fn new(breaker: Breaker, target: T) -> Self {
-        Self {
+/// A chain without a target. Made by [`Chain::builder`]; the first target makes it a [`Chain`].
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+#[non_exhaustive]
+pub struct ChainBuilder;
+
+impl ChainBuilder {
+    /// The first target: the one to which calls go as long as all is well.
+    pub fn target<T>(self, breaker: Breaker, target: T) -> Chain<T> {
+        Chain {
             links: vec![(breaker, target)],
             max_wait: Duration::ZERO,
             classify: AnyError,
@@ -55,10 +66,25 @@ impl<T> Chain<T> {
     }
 }
 
+impl Chain<()> {
+    /// Begins a chain, of whatever targets; it waits for nobody and keeps nothing.
+    pub const fn builder() -> ChainBuilder {
+        ChainBuilder
+    }
+}
+
+/// How a call along a chain ended.
+enum Ending<R, E> {
+    /// This is the result.
+    Settled(Result<R, E>, Outcome),
+    /// Every target has failed or refused: the last failure, or the shortest wait.
+    Exhausted(Result<R, Error<E>>),
+}
+
 impl<T, C> Chain<T, C> {
-    /// A further target, tried when those before it refuse or fail.
+    /// A further target, tried when those before it refuse or fail. A smaller model goes last.
     #[must_use]
-    pub fn then(mut self, breaker: Breaker, target: T) -> Self {
+    pub fn target(mut self, breaker: Breaker, target: T) -> Self {
         self.links.push((breaker, target));
         self
     }
@@ -70,8 +96,9 @@ impl<T, C> Chain<T, C> {
     /// use std::time::Duration;
     /// use fuseline::{Breaker, Chain, Policy};
     ///
-    /// let chain = Chain::new(Breaker::new("openai", Policy::default()), "large")
-    ///     .then(Breaker::new("anthropic", Policy::default()), "other")
+    /// let chain = Chain::builder()
+    ///     .target(Breaker::new("openai", Policy::default()), "large")
+    ///     .target(Breaker::new("anthropic", Policy::default()), "other")
     ///     .max_wait(Duration::from_secs(20));
     /// assert!(chain.is_available());
     /// ```
@@ -92,6 +119,13 @@ impl<T, C> Chain<T, C> {
         }
     }
 
+    /// Keeps good results, and gives the last one to the same request where every target has failed or refused, after
+    /// any [`max_wait`](Self::max_wait). See [`CachedChain::call`].
+    #[must_use]
+    pub const fn cache<K, R>(self, cache: Cache<K, R>) -> CachedChain<T, C, K, R> {
+        CachedChain::new(self, cache)
+    }
+
     /// Whether a call would be let through to some target now.
     pub fn is_available(&self) -> bool {
         self.links.iter().any(|(breaker, _)| breaker.is_available())
@@ -105,7 +139,20 @@ impl<T, C> Chain<T, C> {
     ///
     /// # Panics
     /// Where it must wait outside of a tokio runtime with a timer.
-    pub async fn call<R, E, F, Fut>(&self, mut call: F) -> Result<R, Error<E>>
+    pub async fn call<R, E, F, Fut>(&self, call: F) -> Result<R, Error<E>>
+    where
+        T: Clone,
+        C: Classify<R, E>,
+        F: FnMut(T) -> Fut,
+        Fut: Future<Output = Result<R, E>>,
+    {
+        match self.run(call).await {
+            Ending::Settled(result, _) => result.map_err(Error::Inner),
+            Ending::Exhausted(result) => result,
+        }
+    }
+
+    async fn run<R, E, F, Fut>(&self, mut call: F) -> Ending<R, E>
     where
         T: Clone,
         C: Classify<R, E>,
@@ -132,15 +179,17 @@ impl<T, C> Chain<T, C> {
                 let result = call(target.clone()).await;
                 let outcome = permit.judge(&result, &self.classify);
                 if !another_may_do(&outcome) {
-                    return result.map_err(Error::Inner);
+                    return Ending::Settled(result, outcome);
                 }
                 failed = Some(result);
             }
             if let Some(result) = failed {
-                return result.map_err(Error::Inner);
+                return Ending::Exhausted(result.map_err(Error::Inner));
             }
             let refused = match soonest {
-                Some(refused) if refused.retry_after > left => return Err(refused.into()),
+                Some(refused) if refused.retry_after > left => {
+                    return Ending::Exhausted(Err(refused.into()));
+                }
                 Some(refused) => refused,
                 None => continue,
             };
@@ -148,6 +197,14 @@ impl<T, C> Chain<T, C> {
             left = left.saturating_sub(wait);
             tokio::time::sleep(wait).await;
         }
+    }
+}
+
+impl<T, C> Chain<T, C> {
+    /// The time on its breakers' clock.
+    fn now(&self) -> Tick {
+        let first = self.links.first();
+        first.map_or(Tick::ZERO, |(breaker, _)| breaker.now())
     }
 }
 

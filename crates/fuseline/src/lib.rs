@@ -13,8 +13,9 @@
 //!
 //! #[tokio::main]
 //! async fn main() {
-//!     let chain = Chain::new(Breaker::new("openai", Policy::default()), "gpt-5")
-//!         .then(Breaker::new("groq", Policy::default()), "llama-3.3-70b");
+//!     let chain = Chain::builder()
+//!         .target(Breaker::new("openai", Policy::default()), "gpt-5")
+//!         .target(Breaker::new("groq", Policy::default()), "llama-3.3-70b");
 //!     match chain.call(ask).await {
 //!         Ok(answer) => println!("{answer}"),
 //!         Err(Error::Open(refused)) => println!("{refused}"), // circuit `openai` is open, retry in 12 s
@@ -34,6 +35,7 @@
 //! | anything else | [`Breaker::try_acquire`], which gives a [`Permit`] | |
 //! | errors of your own, or answers that are failures | [`Breaker::with_classifier`] | |
 //! | several providers | [`Chain`](struct.Chain.html) | `chain` (on) |
+//! | the last good answers for when all are out | [`Cache`](struct.Cache.html), by [`Chain::cache`](struct.Chain.html#method.cache) | `chain` (on) |
 //! | many breakers | [`Registry`], with [`Events`] | |
 //! | a tower client | [`tower::BreakerLayer`](tower/struct.BreakerLayer.html) | `tower` |
 //! | a reqwest client | [`reqwest::Client`](reqwest/struct.Client.html) | `reqwest` |
@@ -112,7 +114,7 @@ pub use breaker::Breaker;
 pub use bytes::{GuardedBytes, StreamError, StreamTerms, collect};
 pub use call::Classified;
 #[cfg(feature = "chain")]
-pub use chain::Chain;
+pub use chain::{Answer, Cache, CachedChain, Chain, ChainBuilder};
 pub use classifier::{AnyError, Classify};
 pub use error::{CircuitOpen, Error};
 pub use fuseline_core::{

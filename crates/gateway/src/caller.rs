@@ -25,12 +25,11 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 use tokio::net::tcp::OwnedReadHalf;
-use tokio::sync::Notify;
 use tokio::time::Instant;
 
 pub(crate) use awaited::Awaited;
 pub(crate) use line::Line;
-use state::{Gone, State};
+use state::{Gone, Outlook, State};
 
 /// The log's kind of what ended because the caller did not read. Providers are not charged with it.
 pub(crate) const CLIENT_SLOW: &str = "client_slow";
@@ -41,8 +40,6 @@ pub(crate) struct Caller(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
-    /// Something was noted that may change what is to be waited for.
-    changed: Notify,
 }
 
 impl Caller {
@@ -51,7 +48,6 @@ impl Caller {
     pub(crate) fn at(stream: TcpStream, write_idle: Duration) -> (Line, Watch) {
         let caller = Self(Arc::new(Shared {
             state: Mutex::new(State::new(write_idle)),
-            changed: Notify::new(),
         }));
         let (read, write) = stream.into_split();
         let read = Arc::new(read);
@@ -62,7 +58,6 @@ impl Caller {
     /// A request of his was read whole, and he waits for its answer.
     pub(crate) fn waits(&self) -> Waiting {
         self.state().begin();
-        self.0.changed.notify_one();
         Waiting(self.clone())
     }
 
@@ -82,11 +77,7 @@ impl Caller {
         match polled {
             Poll::Ready(Ok(1..)) => self.state().took(Instant::now),
             Poll::Ready(_) => {}
-            Poll::Pending => {
-                if self.state().blocked(Instant::now) {
-                    self.0.changed.notify_one();
-                }
-            }
+            Poll::Pending => self.state().blocked(Instant::now),
         }
     }
 
@@ -115,7 +106,8 @@ impl Watch {
         self.caller.clone()
     }
 
-    /// Resolves when he is gone, with the way he went; what is dropped then ends his call.
+    /// Resolves when he is gone, with the way he went; what is dropped then ends his call. To be asked by the task of his
+    /// connection, after it.
     pub(crate) async fn gone(&self) -> Gone {
         let gone = self.wait().await;
         let mut state = self.caller.state();
@@ -133,20 +125,28 @@ impl Watch {
 
     async fn wait(&self) -> Gone {
         loop {
-            let (due, interest) = {
-                let state = self.caller.state();
-                (state.due(), state.interest())
-            };
-            match due {
+            let outlook = self.caller.state().outlook();
+            match outlook.due {
                 Some((at, gone)) if at <= Instant::now() => return gone,
                 _ => {}
             }
             tokio::select! {
-                () = self.caller.0.changed.notified() => {}
-                () = at(due.map(|(at, _)| at)) => {}
-                left = self.look(interest) => if left { return Gone::Left },
+                biased;
+                () = self.otherwise_than(outlook) => {}
+                () = at(outlook.due.map(|(at, _)| at)) => {}
+                left = self.look(outlook.interest) => if left { return Gone::Left },
             }
         }
+    }
+
+    /// Resolves when something else is to be waited for. It wakes nobody: what changes that happens to the connection,
+    /// which is asked before this whenever its task runs.
+    async fn otherwise_than(&self, outlook: Outlook) {
+        std::future::poll_fn(|_| match self.caller.state().outlook() == outlook {
+            true => Poll::Pending,
+            false => Poll::Ready(()),
+        })
+        .await;
     }
 
     /// Waits for a word of him, and gives whether it was a reset.

@@ -5,6 +5,7 @@
 
 mod authorities;
 mod breaker;
+mod cache;
 mod check;
 mod classify;
 mod document;
@@ -38,6 +39,7 @@ use rustls::pki_types::CertificateDer;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
+pub use cache::CacheSpec;
 pub use finding::{Finding, Report, Severity};
 pub use heartbeats::Heartbeats;
 pub use limits::Limits;
@@ -46,7 +48,7 @@ pub use model::ModelRule;
 pub use pattern::Pattern;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
 pub use reference::{Key, keys, template};
-pub use route::{Elsewhere, OnExhausted, OnKind, Route, Strategy, Target};
+pub use route::{Elsewhere, OnExhausted, OnKind, Price, Route, Strategy, Target};
 pub use timeouts::{TimeoutSpec, Timeouts};
 
 /// Everything that `fuseline serve` runs by. Made by [`Sources::load`]; every part of it has been checked.
@@ -83,6 +85,8 @@ pub struct Config {
     pub timeouts: TimeoutSpec,
     /// `[heartbeats]`.
     pub heartbeats: Heartbeats,
+    /// `[cache]`.
+    pub cache: CacheSpec,
     /// `[breaker]`.
     pub breaker: PolicySpec,
     rules: classify::Rules,
@@ -140,6 +144,13 @@ impl Config {
         let of_models = self.rules_for(model).map(|rule| &rule.timeouts);
         let layers = of_models.chain(route.map(|route| &route.timeouts));
         layers.fold(timeouts, |under, over| under.overlaid(over))
+    }
+
+    /// The tokens that a target's model takes at once, as far as that is written: at the target, or in the last
+    /// `[[models]]` that matches and says so. `model` is the name that the provider sees.
+    pub fn context(&self, target: &Target, model: &str) -> Option<u32> {
+        let of_models = self.rules_for(Some(model)).filter_map(|rule| rule.context);
+        target.context.or_else(|| of_models.last())
     }
 
     fn rules_for<'a>(&'a self, model: Option<&'a str>) -> impl Iterator<Item = &'a ModelRule> {

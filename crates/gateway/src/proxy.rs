@@ -9,12 +9,14 @@
 
 mod address;
 mod alarm;
+mod cache;
 mod client;
 mod coding;
 mod context;
 mod course;
 mod driven;
 mod exchange;
+mod exhausted;
 mod guard;
 mod head;
 mod headers;
@@ -22,11 +24,16 @@ mod heartbeat;
 mod in_band;
 mod ingress;
 mod limits;
+mod order;
 mod outage;
 mod own;
 mod passing;
 mod refusal;
+mod replay;
 mod respond;
+mod roster;
+mod steering;
+mod story;
 mod streaming;
 mod upstream;
 mod watched;
@@ -38,19 +45,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fuseline_core::Registry;
-use fuseline_llm::{Classifier, Limits, Operation, Shape, Target};
+use fuseline_llm::{Classifier, Limits, Operation, Target};
 use http::{Request, Response};
 use hyper::body::Incoming;
 
 use crate::caller::{Awaited, Caller};
-use crate::config::{Config, Route, Timeouts};
+use crate::config::{Config, OnExhausted, Route, Timeouts};
+use cache::{Cache, Keeper, Slot, Tenant};
 use client::Clients;
 use context::Context;
 use course::Course;
 use guard::Guards;
 use ingress::{Answered, Call, Lane};
 use outage::Outage;
+use replay::ReplayMemory;
 use respond::Body;
+use roster::Roster;
 use upstream::Upstream;
 use way::Way;
 
@@ -61,6 +71,11 @@ pub(crate) struct Proxy {
     guards: Guards,
     clients: Clients,
     outage: Outage,
+    /// By route, or by provider where they are passed through.
+    rosters: Vec<Roster>,
+    /// Where a route falls back on it.
+    cache: Option<Arc<Cache>>,
+    replay: ReplayMemory,
     classifier: Arc<Classifier>,
     salt: [u8; 16],
     seeds: AtomicU64,
@@ -96,11 +111,19 @@ pub(crate) async fn handle(
 ) -> Response<Awaited<Body>> {
     let mut context = Context::begin(proxy.registry(), caller.clone());
     let mut waiting = None;
-    let answer = match ingress::read(&proxy.config, request).await {
-        Ok(call) => {
+    let keeps = proxy.cache.clone();
+    let tenant = keeps
+        .is_some()
+        .then(|| Tenant::of(&proxy.salt, request.headers(), request.uri().query()));
+    let answer = match ingress::read(&proxy.config, &proxy.replay, request).await {
+        Ok(mut call) => {
             waiting = Some(caller.waits());
+            call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
             let ending = Course::new(&proxy, &call, &mut context).run().await;
-            respond::respond(ending, call.facts.protocol(), context)
+            let keeper = keeps
+                .zip(call.slot.take())
+                .map(|(cache, slot)| Keeper::new(cache, slot));
+            respond::respond(ending, call.facts.protocol(), context, keeper)
         }
         Err(Answered::Here(answer)) => respond::dressed(*answer, context),
         Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
@@ -125,6 +148,20 @@ impl Proxy {
             guards: Guards::new(&config, seed),
             clients: Clients::new(crypto, &config.authorities)?,
             outage: Outage::default(),
+            rosters: if config.pass_through {
+                let names = config.providers.keys();
+                names.map(|name| Roster::of_provider(name)).collect()
+            } else {
+                let routes = config.routes.iter();
+                let roster = |route| Roster::of_route(&config, route);
+                routes.map(roster).collect()
+            },
+            cache: config
+                .routes
+                .iter()
+                .any(falls_back)
+                .then(|| Arc::new(Cache::new(&config.cache))),
+            replay: ReplayMemory::new(&config.limits),
             classifier: config.classifier(),
             config,
             salt,
@@ -154,6 +191,12 @@ impl Proxy {
         }
     }
 
+    /// What the calls along the same lane share.
+    fn roster(&self, call: &Call) -> Option<&Roster> {
+        let (Lane::Route(index) | Lane::Provider(index)) = call.lane;
+        self.rosters.get(index)
+    }
+
     /// The time limits of one attempt.
     fn timeouts(&self, call: &Call, target: &Target) -> Timeouts {
         let (provider, model) = (target.provider(), Some(target.model()));
@@ -165,12 +208,15 @@ impl Proxy {
     fn limits_over(&self, call: &Call, ways: &[Way<'_>]) -> Limits {
         let mut limits = self.limits(call);
         let written = self.route(call).and_then(|route| route.budget);
-        if written.is_none() && call.facts.shape() == Shape::Stream {
+        if written.is_none() {
+            // And half as much again for whoever comes after it.
             let first_tokens = ways
                 .iter()
                 .map(|way| self.timeouts(call, &way.target).first_token);
-            limits.budget = first_tokens.fold(limits.budget, Duration::max);
+            let needed = first_tokens.map(|time| time.saturating_mul(3) / 2);
+            limits.budget = needed.fold(limits.budget, Duration::max);
         }
+        limits.budget = limits.budget.min(call.budget);
         limits
     }
 
@@ -182,20 +228,25 @@ impl Proxy {
             limits.retries = route.retries;
             limits.max_attempts = route.max_attempts;
             limits.max_wait = route.max_wait;
+            limits.resend_unknown = route.resend_unknown;
         }
         if call.facts.operation() == Operation::Other {
             limits.budget = Duration::MAX;
             limits.max_attempts = 1;
         }
-        if !self.may_repeat(call) {
+        if call.replay.once().is_some() {
             limits.max_attempts = 1;
         }
         limits
     }
 
-    /// Whether the request is short enough to be kept for another attempt.
-    fn may_repeat(&self, call: &Call) -> bool {
-        call.body.len() as u64 <= self.config.limits.replay_limit
+    /// Where the answer may be kept, on a route that falls back on answers of the past.
+    fn slot(&self, call: &Call, tenant: Tenant) -> Option<Slot> {
+        if falls_back(self.route(call)?) && call.replay.once().is_none() {
+            Slot::of(call, tenant)
+        } else {
+            None
+        }
     }
 
     /// A new one for each call, so that retries do not line up.
@@ -203,4 +254,9 @@ impl Proxy {
         self.seeds
             .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
     }
+}
+
+/// Whether answers of the past are given out on this route.
+fn falls_back(route: &Route) -> bool {
+    route.on_exhausted.contains(&OnExhausted::Cache)
 }

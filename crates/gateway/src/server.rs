@@ -219,6 +219,7 @@ async fn serve(stream: TcpStream, proxy: Arc<Proxy>, tasks: Tasks) {
     let mut is_draining = false;
     loop {
         tokio::select! {
+            biased;
             ended = connection.as_mut() => {
                 if let Err(error) = ended {
                     tracing::trace!(%error, "a caller's connection ended");

@@ -287,6 +287,11 @@ impl Attempt {
         }
     }
 
+    /// How long the exchange took until its verdict: a stream until its first content.
+    pub fn took(&self) -> Duration {
+        self.exchange.took
+    }
+
     /// The verdict of the exchange, once there is one.
     pub fn verdict(&self) -> Option<&Verdict> {
         self.exchange.verdict.as_ref()

@@ -11,6 +11,7 @@
 //! | collect it | [`Collector`], bytes | the whole [`Completion`], or [`Incomplete`] |
 //! | permit, classify, record | [`Answer`] or [`Fault`] | [`Attempt`], which gives one [`Verdict`] by its [`Classifier`] |
 //! | next | [`Verdict`], [`Standing`] | [`Plan::after`] |
+//! | nobody answers | [`Plan::extend`], [`Plan::until_recovery`] | further steps; or the [`LastGood`] answer |
 //!
 //! ```
 //! use std::time::{Duration, SystemTime};
@@ -67,6 +68,7 @@ mod classify;
 mod evidence;
 mod head;
 mod hints;
+mod last_good;
 mod mask;
 mod request;
 mod route;
@@ -82,13 +84,17 @@ pub use classify::{
 pub use evidence::{Citation, Evidence, Fault};
 pub use head::{Head, Headers};
 pub use hints::{Hint, HintInput, HintSource, wait_hint};
+pub use last_good::LastGood;
 pub use mask::mask;
-pub use request::{Operation, Protocol, RequestFacts, Shape};
-pub use route::{Admission, Fallback, Limits, Plan, Reason, Route, Standing, Step};
+pub use request::{Operation, Price, Protocol, RequestFacts, Shape, Tokens};
+pub use route::{
+    Admission, Contender, Detours, Fallback, Limits, OnFailure, Pace, Plan, Reason, RetryBudget,
+    Route, Standing, Step, Strategy,
+};
 pub use stream::{
     Collector, Completion, Dialect, ErrorEvent, Finish, Framing, Incomplete, IncompleteReason,
     Piece, Scanned, Scanner, Seen, StreamEnding, StreamEvent, StreamGuard, StreamReader,
-    StreamTimers, Timer, ToolCall, Usage, reasoning_first_token,
+    StreamTimers, Timer, ToolCall, Usage, read_timeout, reasoning_first_token,
 };
 pub use target::{Owner, Target, credential_id};
 pub use verdict::Verdict;

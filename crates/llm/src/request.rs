@@ -5,6 +5,7 @@
 //! with every other byte left as it was.
 
 mod body;
+mod tokens;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,6 +15,7 @@ use bytes::Bytes;
 use http::Method;
 
 use self::body::Fields;
+pub use self::tokens::{Price, Tokens};
 use crate::stream::Dialect;
 
 /// A longer name is nobody's model, and would only fill logs and tables.

@@ -1,14 +1,23 @@
 //! `Route`: where calls for a model may go, in which order, and how much may be spent on one of them.
 
+mod budget;
+mod detour;
 mod jitter;
+mod pace;
 mod plan;
+mod rank;
 mod step;
 mod table;
 
 use std::time::Duration;
 
+pub use budget::RetryBudget;
+pub use detour::{Detours, OnFailure};
+pub use pace::Pace;
 pub use plan::Plan;
+pub use rank::{Contender, Strategy};
 pub use step::{Admission, Reason, Standing, Step};
+pub(crate) use table::is_outcome_unknown;
 
 use crate::target::Target;
 
@@ -24,6 +33,8 @@ pub struct Limits {
     pub max_attempts: u32,
     /// The longest wait on a provider's hint.
     pub max_wait: Duration,
+    /// Whether a request that may be running somewhere without our knowing its end is sent again like any other.
+    pub resend_unknown: bool,
 }
 
 impl Default for Limits {
@@ -33,6 +44,7 @@ impl Default for Limits {
             retries: 1,
             max_attempts: 6,
             max_wait: Duration::from_secs(30),
+            resend_unknown: false,
         }
     }
 }

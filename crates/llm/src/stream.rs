@@ -24,7 +24,9 @@ use self::dialect::CallStage;
 pub use self::dialect::{Dialect, Finish, Usage};
 pub use self::framing::Framing;
 use self::framing::{Found, Machine};
-pub use self::guard::{StreamEnding, StreamGuard, StreamTimers, Timer, reasoning_first_token};
+pub use self::guard::{
+    StreamEnding, StreamGuard, StreamTimers, Timer, read_timeout, reasoning_first_token,
+};
 pub use self::reader::{ErrorEvent, Seen, StreamReader};
 
 /// A buffer that has grown beyond this for one event is given back after it.

@@ -75,7 +75,7 @@ impl Target {
     }
 
     /// Whether the other target differs in its credential at most.
-    pub(crate) fn is_same_model(&self, other: &Self) -> bool {
+    pub fn is_same_model(&self, other: &Self) -> bool {
         self.provider == other.provider && self.model == other.model
     }
 }

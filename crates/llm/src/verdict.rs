@@ -6,6 +6,7 @@ use fuseline_core::{Failure, Kind, Outcome, Scope};
 
 use crate::evidence::{Evidence, Fault};
 use crate::hints::HintSource;
+use crate::route::is_outcome_unknown;
 
 /// How an attempt went.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,6 +58,12 @@ impl Verdict {
     /// Whether the provider came through.
     pub const fn is_success(&self) -> bool {
         self.kind.is_none()
+    }
+
+    /// Whether the request may have been carried out, and be paid for, without our seeing the end of it.
+    pub fn is_outcome_unknown(&self) -> bool {
+        self.kind
+            .is_some_and(|kind| is_outcome_unknown(kind, &self.evidence))
     }
 
     /// The wait hint, where it asks for a wait at all.

@@ -22,8 +22,9 @@ async fn main() {
     };
     let (large, spare) = (target("gpt-5"), target("llama-3.3-70b"));
 
-    let chain = Chain::new(Breaker::new("openai", Policy::default()), large)
-        .then(Breaker::new("groq", Policy::default()), spare)
+    let chain = Chain::builder()
+        .target(Breaker::new("openai", Policy::default()), large)
+        .target(Breaker::new("groq", Policy::default()), spare)
         .with_classifier(judge);
 
     for _ in 0..7 {

@@ -57,7 +57,9 @@ async fn a_classifier_that_panics_cancels_through_every_entrance() {
     was_cancelled(&probed, "a stream");
 
     let (probed, _) = due();
-    let chain = Chain::new(probed.clone(), 1).with_classifier(bad::<u32, Kind>);
+    let chain = Chain::builder()
+        .target(probed.clone(), 1)
+        .with_classifier(bad::<u32, Kind>);
     panics(async move { drop(chain.call(async |target| Ok(target)).await) }).await;
     was_cancelled(&probed, "a chain");
 

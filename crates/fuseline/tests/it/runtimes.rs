@@ -81,7 +81,7 @@ fn a_chain_that_need_not_wait_needs_no_runtime() {
     let (first, _) = breaker(&patient());
     first.force_open(None);
     let second = Breaker::new("anthropic", Policy::default());
-    let chain = Chain::new(first, 1).then(second, 2);
+    let chain = Chain::builder().target(first, 1).target(second, 2);
     let answer = chain.call(|target| elsewhere(Ok::<_, ()>(target)));
     assert_eq!(block_on(answer), Ok(2));
 }
@@ -93,7 +93,9 @@ fn what_is_spawned_can_be_spawned() {
 
     let registry = Registry::default();
     let breaker = registry.get_breaker("a", &Policy::default()).unwrap();
-    let chain = Chain::new(breaker.clone(), 1).max_wait(Duration::from_secs(1));
+    let chain = Chain::builder()
+        .target(breaker.clone(), 1)
+        .max_wait(Duration::from_secs(1));
     let permit = breaker.try_acquire_owned().unwrap();
     is_shared(&registry);
     is_shared(&breaker);

@@ -22,6 +22,15 @@ pub(crate) enum Gone {
     Slow,
 }
 
+/// What is to be waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Outlook {
+    /// When he counts as gone if nothing else happens, and how.
+    pub(super) due: Option<(Instant, Gone)>,
+    /// What of him is to be looked for.
+    pub(super) interest: Option<Interest>,
+}
+
 /// What is known.
 pub(super) struct State {
     /// How long he may take nothing of what he is sent: of this call, and where no call says otherwise.
@@ -77,11 +86,9 @@ impl State {
         }
     }
 
-    /// He takes nothing more for now; gives whether that is news.
-    pub(super) fn blocked(&mut self, now: impl FnOnce() -> Instant) -> bool {
-        let is_news = self.blocked.is_none();
+    /// He takes nothing more for now.
+    pub(super) fn blocked(&mut self, now: impl FnOnce() -> Instant) {
         self.blocked.get_or_insert_with(now);
-        is_news
     }
 
     /// Reads what he sent, up to a bound.
@@ -124,8 +131,16 @@ impl State {
         self.call.is_some()
     }
 
+    /// What is to be waited for.
+    pub(super) fn outlook(&self) -> Outlook {
+        Outlook {
+            due: self.due(),
+            interest: self.interest(),
+        }
+    }
+
     /// What of him is to be looked for.
-    pub(super) fn interest(&self) -> Option<Interest> {
+    fn interest(&self) -> Option<Interest> {
         self.call?;
         let hears_more = self.fin.is_none() && self.ahead.len() < MAX_AHEAD;
         Some(if hears_more {
@@ -136,7 +151,7 @@ impl State {
     }
 
     /// When he counts as gone if nothing else happens, and how.
-    pub(super) fn due(&self) -> Option<(Instant, Gone)> {
+    fn due(&self) -> Option<(Instant, Gone)> {
         let slow = self
             .blocked
             .and_then(|since| since.checked_add(self.write_idle));
@@ -198,7 +213,7 @@ mod tests {
                 match event {
                     Asks => state.begin(),
                     Takes => state.took(now),
-                    Blocks => drop(state.blocked(now)),
+                    Blocks => state.blocked(now),
                     Fin => state.fin = Some(now()),
                     Answered => state.end(),
                 }

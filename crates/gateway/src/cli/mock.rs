@@ -58,10 +58,12 @@ impl Args {
         let mut report = Report::new(form, io::stdout());
         report.begin(&mock)?;
         let mut look = interval(LOOK);
+        // One for the whole loop: what comes between two of them would be lost.
+        let mut interrupt = std::pin::pin!(tokio::signal::ctrl_c());
         loop {
             tokio::select! {
                 _ = look.tick() => report.look(&mock)?,
-                interrupted = tokio::signal::ctrl_c() => {
+                interrupted = interrupt.as_mut() => {
                     interrupted?;
                     break;
                 }

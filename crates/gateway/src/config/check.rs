@@ -19,6 +19,8 @@ pub(super) struct Survey {
     pub(super) rules: Vec<(String, String)>,
     pub(super) routes: Vec<Outline>,
     pub(super) allow_anonymous: bool,
+    /// Whether some `[[models]]` has a `context`.
+    pub(super) models_have_contexts: bool,
 }
 
 /// One route's names.
@@ -32,6 +34,8 @@ pub(super) struct Outline {
     pub(super) detours: Vec<(String, Target)>,
     /// The routes that `on_exhausted` and `on` name, each with its key.
     pub(super) links: Vec<(String, String)>,
+    /// The key that asks for a larger context, if there is one.
+    pub(super) wants_contexts: Option<String>,
 }
 
 impl Outline {
@@ -42,6 +46,7 @@ impl Outline {
             targets: Vec::new(),
             detours: Vec::new(),
             links: Vec::new(),
+            wants_contexts: None,
         }
     }
 
@@ -75,6 +80,7 @@ impl Survey {
             duplicate_targets(route, document);
             self.protocols(route, document);
             self.links(route, document);
+            self.contexts(route, document);
         }
         self.cycles(document);
         self.unused_providers(document);
@@ -168,6 +174,17 @@ impl Survey {
                     format!("{:?} must speak {} too", theirs.provider, own.as_str()),
                 );
             }
+        }
+    }
+
+    fn contexts(&self, route: &Outline, document: &mut Document<'_>) {
+        let of_targets = route.named().any(|(_, target)| target.context.is_some());
+        if let Some(key) = &route.wants_contexts
+            && !of_targets
+            && !self.models_have_contexts
+        {
+            let remedy = "write context = TOKENS at the targets, or in [[models]]";
+            document.mistake(key, "has no contexts to compare", remedy);
         }
     }
 

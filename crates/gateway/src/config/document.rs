@@ -121,9 +121,14 @@ impl<'t> Document<'t> {
 
     /// Notes, once for each name, that a key has no effect yet. `plain` is its path without indexes and names.
     pub(super) fn note_if_later(&mut self, key: &str, plain: &str, value: &str) {
-        if let Some(name) = later::name(plain, value)
-            && self.told.insert(name)
-        {
+        if let Some(name) = later::name(plain, value) {
+            self.note_later(key, name);
+        }
+    }
+
+    /// Notes, once for each name, that what stands at a key has no effect yet.
+    pub(super) fn note_later(&mut self, key: &str, name: &'static str) {
+        if self.told.insert(name) {
             let finding = self.finding(Severity::Note, key, "not in effect yet".to_owned());
             self.push(Finding {
                 key: Some(name.to_owned()),

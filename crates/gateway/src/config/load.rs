@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
+use super::cache::CacheSpec;
 use super::check::Survey;
 use super::document::Document;
 use super::finding::{Finding, Report, Severity};
@@ -17,7 +18,7 @@ use super::model::ModelRule;
 use super::provider::Provider;
 use super::reader::{Choices, Section};
 use super::reference::Row;
-use super::route::Route;
+use super::route::{OnExhausted, Route};
 use super::secret::Secrets;
 use super::timeouts::TimeoutSpec;
 use super::{Config, authorities, breaker, classify, doors, zero};
@@ -184,6 +185,7 @@ impl Config {
             limits: Limits::read(section),
             timeouts: section.table("timeouts", TimeoutSpec::read),
             heartbeats: section.table("heartbeats", Heartbeats::read),
+            cache: section.table("cache", CacheSpec::read),
             breaker: section.table("breaker", breaker::read),
             pass_through: false,
             providers: section.named("providers", |name, section| {
@@ -198,8 +200,15 @@ impl Config {
             false,
             "let anybody call, beyond loopback too",
         );
+        survey.models_have_contexts = config.models.iter().any(|rule| rule.context.is_some());
         if section.is_listing() {
             return config;
+        }
+        let mut steps = config.routes.iter().flat_map(|route| &route.on_exhausted);
+        if section.has("cache") && !steps.any(|step| *step == OnExhausted::Cache) {
+            section
+                .document
+                .note("cache", "no route's on_exhausted names \"cache\"");
         }
         if !section.has("providers") && !section.has("routes") {
             config.pass_through = true;

@@ -1,11 +1,13 @@
 //! `[[routes]]`: which targets serve a model, in which order, and what happens when one fails.
 
 mod read;
+mod target;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fuseline_core::Kind;
+pub use fuseline_llm::{Price, Strategy};
 
 use super::{Pattern, TimeoutSpec};
 
@@ -28,6 +30,11 @@ pub struct Route {
     pub max_attempts: u32,
     /// The longest wait within a call on a provider's word.
     pub max_wait: Duration,
+    /// Whether a request whose outcome is unknown is sent again like any other, all attempts under one
+    /// `Idempotency-Key`.
+    pub resend_unknown: bool,
+    /// The share of answers after whose time a second target is asked as well; none = never.
+    pub hedge: Option<f64>,
     /// How long after its first content a stream is kept back.
     pub hold_back: Duration,
     /// What is left to do when every target is out, in order.
@@ -47,24 +54,13 @@ pub struct Target {
     /// The model to ask for; none = the one that the caller named.
     pub model: Option<String>,
     /// US dollars per million tokens, for `strategy = "cheapest"`.
-    pub price: Option<f64>,
+    pub price: Option<Price>,
     /// Share of the calls, for `strategy = "weighted"`.
     pub weight: Option<u32>,
-}
-
-/// In which order targets are tried.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Strategy {
-    /// As written.
-    #[default]
-    Priority,
-    /// By price.
-    Cheapest,
-    /// By the time to the first token seen lately.
-    Fastest,
-    /// By weight, at random.
-    Weighted,
+    /// The tokens that its model takes at once; none = what `[[models]]` says, or not known.
+    pub context: Option<u32>,
+    /// Calls of this route that it may have at once; none = any number.
+    pub max_in_flight: Option<u32>,
 }
 
 /// Where a call may go when its route's own targets do not serve it.
@@ -99,6 +95,8 @@ pub enum OnKind {
     Next,
     /// Return the answer as it came.
     Return,
+    /// The next target whose model has a larger context.
+    Bigger,
     /// Another target or route.
     Elsewhere(Elsewhere),
 }

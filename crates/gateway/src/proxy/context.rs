@@ -7,16 +7,19 @@ use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fuseline_core::{Clock, Kind, Registry, Tick};
-use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage};
+use fuseline_core::{Clock, Kind, Reason, Registry, Tick};
+use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage, Verdict};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::state_of;
+use super::story::Story;
 use crate::caller::{CLIENT_SLOW, Caller};
 
 /// Longer explanations are cut: a header is no place for a story.
 const MAX_WHY: usize = 512;
+
+const UNREADABLE: HeaderValue = HeaderValue::from_static("unreadable");
 
 /// One call's own record.
 pub(crate) struct Context {
@@ -25,12 +28,15 @@ pub(crate) struct Context {
     caller: Caller,
     began: Tick,
     attempts: u32,
+    /// Among them those whose connection was dead, which count for nothing.
+    replaced: u32,
     target: Option<Target>,
     answerer: Answerer,
     /// What went wrong last; while something is still going on, that the caller left before its end.
     kind: Option<Kind>,
     status: Option<StatusCode>,
     why: String,
+    story: Story,
     streamed: Option<Streamed>,
 }
 
@@ -48,6 +54,21 @@ struct Streamed {
 pub(crate) enum Answerer {
     First,
     Fallback,
+    /// A target of `on_exhausted`.
+    LastResort,
+    /// The last good answer.
+    Cache,
+}
+
+impl Answerer {
+    /// What the caller is told of an answer that is not what he would usually get.
+    const fn degraded(self) -> Option<&'static str> {
+        match self {
+            Self::First | Self::Fallback => None,
+            Self::LastResort => Some("target"),
+            Self::Cache => Some("cache"),
+        }
+    }
 }
 
 impl Context {
@@ -58,11 +79,13 @@ impl Context {
             registry: registry.clone(),
             caller,
             attempts: 0,
+            replaced: 0,
             target: None,
             answerer: Answerer::First,
             kind: Some(Kind::Cancelled),
             status: None,
             why: String::new(),
+            story: Story::default(),
             streamed: None,
         }
     }
@@ -101,6 +124,22 @@ impl Context {
         self.target = Some(first.clone());
     }
 
+    /// Nobody answers, and the call is served from what was answered before.
+    pub(crate) fn recalled(&mut self, age: Duration) {
+        self.because(format_args!(
+            "answered from the cache, {} s old",
+            age.as_secs()
+        ));
+        self.target = None;
+        self.answerer = Answerer::Cache;
+        self.kind = None;
+    }
+
+    /// Whether what came of the call so far is a success.
+    pub(crate) fn is_success(&self) -> bool {
+        self.kind.is_none()
+    }
+
     /// What came of the call so far; none is a success.
     pub(crate) fn ended(&mut self, kind: Option<Kind>) {
         self.kind = kind;
@@ -112,6 +151,32 @@ impl Context {
             let separator = if self.why.is_empty() { "" } else { "; " };
             let _ = write!(self.why, "{separator}{reason}");
         }
+    }
+
+    /// An attempt has failed.
+    pub(crate) fn failed(&mut self, target: String, kind: Kind, verdict: &Verdict) {
+        self.because(format_args!("{target}: {kind} ({})", verdict.evidence));
+        self.story.tried(target, kind, verdict);
+    }
+
+    /// A target was not asked.
+    pub(crate) fn skipped(&mut self, target: String, reason: Reason, wait: Duration) {
+        self.story.skipped(target, reason, wait);
+    }
+
+    /// What became of the call at each of its targets.
+    pub(crate) fn story(&self) -> &Story {
+        &self.story
+    }
+
+    /// Whether nothing has been sent yet.
+    pub(crate) fn is_first(&self) -> bool {
+        self.attempts == 0
+    }
+
+    /// The attempt that was begun last had a dead connection, and is made again.
+    pub(crate) fn replaced(&mut self) {
+        self.replaced += 1;
     }
 
     /// Why the call ended as it did.
@@ -131,29 +196,28 @@ impl Context {
 
     /// Adds our headers and takes nothing away.
     pub(crate) fn dress(&self, headers: &mut HeaderMap) {
-        let mut add = |name, value: &str| {
-            headers.insert(HeaderName::from_static(name), header_text(value));
+        headers.reserve(7);
+        let mut add = |name, value| headers.insert(HeaderName::from_static(name), value);
+        add("x-fuseline-request-id", header_text(&self.id));
+        add(
+            "x-fuseline-attempts",
+            (self.attempts - self.replaced).into(),
+        );
+        let is_first = self.answerer == Answerer::First;
+        let fallback = if is_first { "false" } else { "true" };
+        add("x-fuseline-fallback", HeaderValue::from_static(fallback));
+        if let Some(degraded) = self.answerer.degraded() {
+            add("x-fuseline-degraded", header_text(degraded));
+        }
+        add("x-fuseline-target", header_text(&self.target_name()));
+        let breaker = HeaderValue::from_static(self.breaker_state());
+        add("x-fuseline-breaker", breaker);
+        let why = match (self.why.is_empty(), self.attempts) {
+            (false, _) => header_text(&self.why),
+            (true, 0) => HeaderValue::from_static("answered by the gateway"),
+            (true, _) => HeaderValue::from_static("answered at first try"),
         };
-        add("x-fuseline-request-id", &self.id);
-        add("x-fuseline-attempts", &self.attempts.to_string());
-        add(
-            "x-fuseline-fallback",
-            if self.answerer == Answerer::Fallback {
-                "true"
-            } else {
-                "false"
-            },
-        );
-        add("x-fuseline-target", &self.target_name());
-        add("x-fuseline-breaker", self.breaker_state());
-        add(
-            "x-fuseline-why",
-            match (self.why.is_empty(), self.attempts) {
-                (false, _) => &self.why,
-                (true, 0) => "answered by the gateway",
-                (true, _) => "answered at first try",
-            },
-        );
+        add("x-fuseline-why", why);
     }
 
     fn target_name(&self) -> String {
@@ -179,7 +243,8 @@ impl Drop for Context {
     fn drop(&mut self) {
         let took_ms = millis(self.now().since(self.began));
         let status = self.status.map(|status| status.as_u16());
-        if self.attempts == 0 && status.is_some_and(|status| status < 400) {
+        let is_ours = self.attempts == 0 && self.answerer != Answerer::Cache;
+        if is_ours && status.is_some_and(|status| status < 400) {
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
         }
         let mut kind = self.kind.map(Kind::as_str);
@@ -194,7 +259,8 @@ impl Drop for Context {
             status,
             target = self.target_name(),
             breaker_state = self.breaker_state(),
-            attempts = self.attempts,
+            attempts = self.attempts - self.replaced,
+            degraded = self.answerer.degraded(),
             kind,
             took_ms,
             first_token_ms = streamed.and_then(|stream| stream.first_token).map(millis),
@@ -230,15 +296,16 @@ fn new_id() -> String {
 
 /// Text that any HTTP client can read.
 fn header_text(text: &str) -> HeaderValue {
-    let readable = |sign: char| {
-        if (' '..='~').contains(&sign) {
-            sign
-        } else {
-            '?'
-        }
+    let is_readable = |byte: u8| (b' '..=b'~').contains(&byte);
+    if text.len() <= MAX_WHY && text.bytes().all(is_readable) {
+        return HeaderValue::from_str(text).unwrap_or(UNREADABLE);
+    }
+    let readable = |sign: char| match u8::try_from(sign) {
+        Ok(byte) if is_readable(byte) => sign,
+        _ => '?',
     };
     let text: String = text.chars().take(MAX_WHY).map(readable).collect();
-    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static("unreadable"))
+    HeaderValue::from_str(&text).unwrap_or(UNREADABLE)
 }
 
 #[cfg(test)]

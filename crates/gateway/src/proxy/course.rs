@@ -1,25 +1,25 @@
 //! `Course`: one call's attempts, one after the other, as its plan has them.
 
+mod attempt;
+mod hedge;
+
+use std::sync::Arc;
 use std::time::Duration;
 
-use fuseline_core::{Count, Policy, Reason as Refused, Scope, Tick};
-use fuseline_llm::{Attempt, Evidence, Plan, Reason, Standing, Step, Terms, Verdict};
+use fuseline_core::{Reason as Refused, Scope, Tick};
+use fuseline_llm::{Attempt, Evidence, Plan, Reason, Standing, Step, Verdict};
 use hyper::body::Incoming;
 
 use super::Proxy;
+use super::cache::Kept;
 use super::context::Context;
 use super::driven::Driven;
-use super::exchange::{Answer, Came, Exchange, Flow};
+use super::exchange::{Answer, Came, Flow};
+use super::exhausted::{Exhausted, Left};
 use super::ingress::Call;
-use super::limits::Limits;
 use super::outage::OURS;
 use super::refusal::{Cause, Refusal};
-use super::watched::Judge;
 use super::way::{NO_ROOM, Way, admit};
-use crate::config::Timeouts;
-
-/// For how many seconds an SDK waits between bytes.
-const READ_TIMEOUT: &str = "x-stainless-read-timeout";
 
 /// How a call ended.
 pub(crate) enum Ending {
@@ -27,6 +27,8 @@ pub(crate) enum Ending {
     Opened(Answer<Flow>, Box<Driven>, Duration),
     /// The caller gets this.
     Answered(Answer<Option<Incoming>>, Repeating),
+    /// The caller gets an answer of the past, which is so old.
+    Recalled(Kept, Duration),
     /// The caller gets an answer of ours.
     Refused(Refusal),
 }
@@ -47,21 +49,29 @@ pub(crate) struct Course<'c> {
     context: &'c mut Context,
     ways: Vec<Way<'c>>,
     plan: Plan,
+    exhausted: Exhausted<'c>,
     /// The last whole answer, and the index of the way by which it came.
     kept: Option<(usize, Answer<Option<Incoming>>)>,
     /// The status of the last failure.
     last: Option<u16>,
+    is_denial_told: bool,
+    /// Its budget is the caller's own.
+    is_hurried: bool,
 }
 
 impl<'c> Course<'c> {
     pub(crate) fn new(proxy: &'c Proxy, call: &'c Call, context: &'c mut Context) -> Self {
         let now = context.now();
-        let ways = proxy.ways(call, now);
+        let (ways, detours) = proxy.ways(call, context, now);
         let targets = ways.iter().map(|way| way.target.clone()).collect();
         let limits = proxy.limits_over(call, &ways);
-        let plan = Plan::new(targets, limits, proxy.seed(), now);
-        if !proxy.may_repeat(call) {
-            context.because("the request is longer than replay_limit, so it is sent once");
+        let is_hurried = limits.budget == call.budget;
+        let mut plan = Plan::new(targets, limits, proxy.seed(), now).with_detours(detours);
+        if let Some(roster) = proxy.roster(call) {
+            plan = plan.with_retry_budget(Arc::clone(&roster.retries));
+        }
+        if let Some(why) = call.replay.once() {
+            context.because(why);
         }
         Self {
             proxy,
@@ -69,8 +79,11 @@ impl<'c> Course<'c> {
             context,
             ways,
             plan,
+            exhausted: Exhausted::new(proxy, call),
             kept: None,
             last: None,
+            is_denial_told: false,
+            is_hurried,
         }
     }
 
@@ -84,22 +97,26 @@ impl<'c> Course<'c> {
                 Step::Try(at) => self.begin(at),
                 Step::RetryAfter { target, delay } => self.again(target, delay, visit.take()).await,
                 Step::Wait(wait) => Err(self.sit_out(wait).await),
-                Step::GiveUp(reason) => return self.give_up(reason),
+                Step::GiveUp(reason) => match self.give_up(reason).await {
+                    Ok(ending) => return ending,
+                    Err(step) => Err(step),
+                },
             };
-            let (at, mut attempt) = match begun {
+            let (at, attempt) = match begun {
                 Ok(begun) => begun,
                 Err(next) => {
                     step = next;
                     continue;
                 }
             };
-            let came = match self.attempt(at, &mut attempt).await {
-                Ok(came) => came,
+            let (at, mut attempt, came) = match self.attempt(at, attempt).await {
+                Ok(done) => done,
                 Err(refusal) => return Ending::Refused(refusal),
             };
             let now = self.context.now();
             let verdict = match came {
                 Came::Opened(answer) => {
+                    self.time_stream(at, &answer.rest, now);
                     self.is_ours(at, None, now);
                     return Ending::Opened(answer, attempt, self.plan.patience(now));
                 }
@@ -109,8 +126,13 @@ impl<'c> Course<'c> {
                 }
                 Came::Nothing(verdict) => verdict,
             };
-            self.note(at, &verdict);
             let standing = attempt.standing(now);
+            if self.plan.replaces_connection(&verdict, standing, now) {
+                self.context.replaced();
+            } else {
+                self.note(at, &verdict);
+            }
+            self.time_answer(at, &attempt, now);
             if self.is_ours(at, Some(&verdict.evidence), now) && standing == Standing::Probe {
                 attempt.acquit();
             }
@@ -121,7 +143,9 @@ impl<'c> Course<'c> {
                 now,
             );
             attempt.settle(step, self.plan.patience(now), now);
-            visit = Some(attempt);
+            self.tell_denied_retry();
+            // Only a retry goes on under the same permit and in the same place.
+            visit = matches!(step, Step::RetryAfter { .. }).then_some(attempt);
         }
     }
 
@@ -135,29 +159,31 @@ impl<'c> Course<'c> {
     /// Asks the target's breakers for leave; refused, gives the next step.
     fn begin(&mut self, at: usize) -> Result<(usize, Box<Driven>), Step> {
         let now = self.context.now();
-        let begun = self.ways.get(at).and_then(|way| {
-            Some(Attempt::begin(
-                way.scopes.as_ref()?,
-                self.terms(way, now),
-                now,
-            ))
-        });
-        match begun {
-            Some(Ok(attempt)) => {
-                return Ok((
-                    at,
-                    Box::new(Driven::new(attempt, self.context.clock().clone())),
-                ));
-            }
-            Some(Err(refused)) => {
-                self.context.because(&refused);
-                if let Some(way) = self.ways.get_mut(at) {
-                    way.refused = Some(refused);
-                }
-            }
-            None => {}
+        match self.leave(at, now) {
+            Some(attempt) => Ok((at, Box::new(attempt))),
+            None => Err(self.next(now)),
         }
-        Err(self.next(now))
+    }
+
+    /// A place at the target and leave from its breakers.
+    fn leave(&mut self, at: usize, now: Tick) -> Option<Driven> {
+        let way = self.ways.get(at)?;
+        let (scopes, terms) = (way.scopes.as_ref()?, self.terms(way, now));
+        let place = way.seat.as_ref().map(|seat| seat.take(now));
+        let begun = match place {
+            Some(None) => None,
+            Some(place) => Some((place, Attempt::begin(scopes, terms, now))),
+            None => Some((None, Attempt::begin(scopes, terms, now))),
+        };
+        match begun {
+            Some((place, Ok(attempt))) => {
+                let clock = self.context.clock().clone();
+                return Some(Driven::new(attempt, clock, place));
+            }
+            Some((_, Err(refused))) => self.ways.get_mut(at)?.refuse(refused, self.context),
+            None => self.ways.get_mut(at)?.tell_full(self.context),
+        }
+        None
     }
 
     /// Waits and asks whether the attempt may be repeated; denied, gives the next step.
@@ -193,69 +219,19 @@ impl<'c> Course<'c> {
         self.next(now)
     }
 
-    async fn attempt(&mut self, at: usize, attempt: &mut Driven) -> Result<Came, Refusal> {
-        let Some(way) = self.ways.get(at) else {
-            return Err(Refusal::unreadable());
-        };
-        self.context.attempt();
-        self.context.answered(&way.target, way.answerer);
-        let request = way
-            .upstream
-            .request(self.call, way.model.as_deref(), way.key)
-            .map_err(|_| Refusal::unreadable())?;
-        let now = self.context.now();
-        let timeouts = self.timeouts(way);
-        self.context.caller().set_write_idle(timeouts.write_idle);
-        let limits = self.limits(&timeouts, now);
-        let pool = self.proxy.clients.with_connect_timeout(timeouts.connect);
-        tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");
-        let exchange = Exchange {
-            facts: &self.call.facts,
-            judge: Judge {
-                classifier: self.proxy.classifier().clone(),
-                rules: way.upstream.rules.clone(),
-                limits,
-            },
-            heartbeat: self.proxy.config.heartbeats.of(self.call.facts.protocol()),
-        };
-        Ok(exchange.run(attempt, &pool, request).await)
-    }
-
-    fn terms(&self, way: &Way<'_>, now: Tick) -> Terms {
-        let policy = way.scopes.as_ref().map(|scopes| &scopes.policies().model);
-        let shape = self.call.facts.shape();
-        Terms {
-            operation: self.call.facts.operation(),
-            shape,
-            count: policy.map_or(Count::Call, Policy::count),
-            limit: self.limits(&self.timeouts(way), now).silence(shape),
-            probe_proof: policy.map_or(Duration::ZERO, Policy::probe_proof),
-            cancel_counts_after: self.proxy.config.limits.cancel_counts_after,
-        }
-    }
-
-    fn timeouts(&self, way: &Way<'_>) -> Timeouts {
-        self.proxy.timeouts(self.call, &way.target)
-    }
-
-    fn limits(&self, timeouts: &Timeouts, now: Tick) -> Limits {
-        let route = self.proxy.route(self.call);
-        let read_timeout = self.call.headers.get(READ_TIMEOUT);
-        Limits::new(
-            timeouts,
-            self.proxy.config.limits.cancel_counts_after,
-            route.map_or(Duration::ZERO, |route| route.hold_back),
-            self.plan.remaining(now),
-            read_timeout.and_then(|seconds| seconds.to_str().ok()),
-        )
-    }
-
     fn note(&mut self, at: usize, verdict: &Verdict) {
         self.context.ended(verdict.kind);
         self.last = verdict.evidence.status();
         if let (Some(kind), Some(way)) = (verdict.kind, self.ways.get(at)) {
+            self.context.failed(way.to_string(), kind, verdict);
+        }
+    }
+
+    /// Says once that there would have been another attempt, had others not used the retries up.
+    fn tell_denied_retry(&mut self) {
+        if self.plan.is_retry_denied() && !std::mem::replace(&mut self.is_denial_told, true) {
             self.context
-                .because(format_args!("{way}: {kind} ({})", verdict.evidence));
+                .because("no retry, since the route's retry budget is spent");
         }
     }
 
@@ -272,8 +248,24 @@ impl<'c> Course<'c> {
         stands
     }
 
-    /// No further attempt: what was answered last, or why nobody was asked.
-    fn give_up(mut self, reason: Reason) -> Ending {
+    /// No further attempt: what was answered last, or why nobody was asked. Unless something is left for when every
+    /// target is out: then the step that it leads to.
+    async fn give_up(&mut self, reason: Reason) -> Result<Ending, Step> {
+        let Self {
+            exhausted,
+            plan,
+            ways,
+            context,
+            ..
+        } = self;
+        match exhausted.next(reason, plan, ways, context).await {
+            Some(Left::Step(step)) => Err(step),
+            Some(Left::Recalled(kept, age)) => Ok(Ending::Recalled(kept, age)),
+            None => Ok(self.end(reason)),
+        }
+    }
+
+    fn end(&mut self, reason: Reason) -> Ending {
         let repeated = self.plan.attempts() > 1 && reason != Reason::Final;
         if let Some((at, answer)) = self.kept.take() {
             if let Some(way) = self.ways.get(at) {
@@ -298,7 +290,7 @@ impl<'c> Course<'c> {
         self.refused()
     }
 
-    fn refused(self) -> Ending {
+    fn refused(&mut self) -> Ending {
         if self.proxy.outage.stands() {
             self.context.because(OURS);
         }
@@ -312,9 +304,14 @@ impl<'c> Course<'c> {
         } else {
             Cause::Open
         };
-        let wait = refusals()
+        let told = refusals()
             .map(|refused| refused.rejection.retry_after)
-            .min()
+            .min();
+        // What they said before a wait is out of date.
+        let soonest = self.plan.soonest();
+        let wait = soonest
+            .filter(|_| self.exhausted.has_waited())
+            .or(told)
             .unwrap_or(NO_ROOM);
         let model = self.call.facts.model();
         let what = model.map_or_else(

@@ -6,16 +6,23 @@ use fuseline_core::{Clock, Tick};
 use fuseline_llm::{Attempt, Fault, Verdict};
 
 use super::limits::Limit;
+use super::roster::Taken;
 
 /// An attempt with a clock: one that is dropped is cancelled as of that moment.
 pub(crate) struct Driven {
     attempt: Attempt,
     pub(crate) clock: Clock,
+    /// Its place among the calls that its target may have at once.
+    _place: Option<Taken>,
 }
 
 impl Driven {
-    pub(crate) fn new(attempt: Attempt, clock: Clock) -> Self {
-        Self { attempt, clock }
+    pub(crate) fn new(attempt: Attempt, clock: Clock, place: Option<Taken>) -> Self {
+        Self {
+            attempt,
+            clock,
+            _place: place,
+        }
     }
 
     pub(crate) fn now(&self) -> Tick {

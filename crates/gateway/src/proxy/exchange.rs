@@ -75,13 +75,7 @@ impl Exchange<'_> {
         let response = match timeout_at(since + limit.after, pool.request(request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Came::Nothing(attempt.fault(fault(&error))),
-            Err(_) => {
-                let verdict = attempt.passed(limit);
-                if self.judge.limits.is_callers(limit.after) {
-                    attempt.acquit();
-                }
-                return Came::Nothing(verdict);
-            }
+            Err(_) => return self.late(attempt, limit),
         };
         Proven::note(&response);
         let now = attempt.now();
@@ -127,7 +121,7 @@ impl Exchange<'_> {
         let in_time = timeout_at(since + limit.after, stream.commit(attempt)).await;
         if in_time.is_err() {
             if stream.guard.first_token().is_none() {
-                return Came::Nothing(attempt.passed(limit));
+                return self.late(attempt, limit);
             }
             // What is held back is better than nothing.
             stream.guard.commit();
@@ -150,6 +144,15 @@ impl Exchange<'_> {
             }
             _ => Came::Nothing(verdict),
         }
+    }
+
+    /// A limit has passed. The caller's own says nothing of the provider.
+    fn late(&self, attempt: &mut Driven, limit: Limit) -> Came {
+        let verdict = attempt.passed(limit);
+        if self.judge.limits.is_callers(limit.after) {
+            attempt.acquit();
+        }
+        Came::Nothing(verdict)
     }
 
     /// Reads what a failure says of itself.
@@ -201,7 +204,7 @@ impl Exchange<'_> {
                 Came::Opened(Answer { head, begun, rest })
             }
             Ok(Err(_)) => Came::Nothing(attempt.fault(Fault::Reset)),
-            Err(_) => Came::Nothing(attempt.passed(limit)),
+            Err(_) => self.late(attempt, limit),
         }
     }
 

@@ -74,13 +74,26 @@ impl Guards {
     }
 }
 
+impl Guards {
+    /// The worst state among the breakers of a provider's model, whatever its keys.
+    pub(crate) fn state_of_model(&self, provider: &str, model: &str, now: Tick) -> State {
+        let names = [
+            ScopeName::provider(provider),
+            ScopeName::model(provider, model),
+        ];
+        worst(&self.registry, &names, now)
+    }
+}
+
 /// The worst state among the breakers of a target, as a caller should know it.
 pub(crate) fn state_of(registry: &Registry, target: &Target) -> State {
-    let now = registry.now();
-    let states = target
-        .scopes()
-        .into_iter()
-        .filter_map(|name: ScopeName| registry.find_breaker(&name))
+    worst(registry, &target.scopes(), registry.now())
+}
+
+fn worst(registry: &Registry, names: &[ScopeName], now: Tick) -> State {
+    let states = names
+        .iter()
+        .filter_map(|name| registry.find_breaker(name))
         .map(|breaker| breaker.state(now));
     states
         .max_by_key(|state| severity(*state))

@@ -2,7 +2,8 @@
 
 use http::header::{
     AUTHORIZATION, CACHE_CONTROL, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, COOKIE, EXPECT, HOST,
-    HeaderMap, HeaderName, HeaderValue, TRANSFER_ENCODING,
+    HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use http::{Method, Request};
 
@@ -26,16 +27,16 @@ const EVENT_STREAM: &[u8] = b"text/event-stream";
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Headers that speak of one connection only; with them go those that `connection` names.
-const HOP_BY_HOP: [&str; 9] = [
-    "connection",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
+const HOP_BY_HOP: [HeaderName; 9] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION,
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
 ];
 
 /// Removes what belongs to the connection that the headers came by.
@@ -47,10 +48,7 @@ fn strip_hop(headers: &mut HeaderMap) {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    for name in named {
-        headers.remove(name);
-    }
-    for name in HOP_BY_HOP {
+    for name in named.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);
     }
 }
@@ -113,7 +111,7 @@ pub(crate) fn sign(headers: &mut HeaderMap, name: &HeaderName, key: &HeaderValue
 
 /// Whether the caller wants another protocol on this connection. An offer of HTTP/2 may be ignored, so it is.
 pub(crate) fn wants_upgrade<B>(request: &Request<B>) -> bool {
-    let offers = request.headers().get_all(http::header::UPGRADE).iter();
+    let offers = request.headers().get_all(UPGRADE).iter();
     let mut offers = offers
         .filter_map(|value| value.to_str().ok())
         .flat_map(|value| value.split(','));

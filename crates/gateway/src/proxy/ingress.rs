@@ -11,10 +11,13 @@ use hyper::body::Incoming;
 use secrecy::SecretString;
 
 use super::address;
+use super::cache::Slot;
 use super::headers;
 use super::own::{greeting, model_list, protocol_of};
 use super::refusal::Refusal;
+use super::replay::{Replay, ReplayMemory};
 use super::respond::Body;
+use super::steering::Steering;
 use crate::config::{Config, Route};
 use crate::token;
 
@@ -25,8 +28,6 @@ const CLIENT_TOKEN_HEADERS: [HeaderName; 3] = [
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),
 ];
-const FALLBACK_HEADER: &str = "x-fuseline-fallback";
-const ROUTE_HEADER: &str = "x-fuseline-route";
 
 /// A request, read and understood.
 pub(crate) struct Call {
@@ -40,6 +41,13 @@ pub(crate) struct Call {
     pub(crate) facts: RequestFacts,
     pub(crate) lane: Lane,
     pub(crate) fallback: Fallback,
+    /// What the caller gives it until its answer is committed, if that is less than the route does.
+    pub(crate) budget: Duration,
+    /// It is a caller's own repetition.
+    pub(crate) is_repeated: bool,
+    /// Where its answer may be kept; filled by whoever keeps it.
+    pub(crate) slot: Option<Slot>,
+    pub(crate) replay: Replay,
 }
 
 /// Where a call goes.
@@ -60,7 +68,11 @@ pub(crate) enum Answered {
 }
 
 /// Reads a request as far as a target must be known for it.
-pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<Call, Answered> {
+pub(crate) async fn read(
+    config: &Config,
+    memory: &ReplayMemory,
+    request: Request<Incoming>,
+) -> Result<Call, Answered> {
     if let Some(greeting) = greeting(&request) {
         return Err(Answered::Here(Box::new(greeting)));
     }
@@ -91,7 +103,7 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         return Err(Answered::Here(Box::new(list)));
     }
     let (parts, body) = request.into_parts();
-    let steering = Steering::of(&parts.headers);
+    let steering = Steering::of(&parts.headers).map_err(refuse)?;
     let body = read_body(body, config.limits.max_body)
         .await
         .map_err(refuse)?;
@@ -106,6 +118,7 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         headers.remove(carrier);
     }
     let query = parts.uri.query().map(str::to_owned);
+    let replay = memory.keep(body.len());
     let fallback = if facts.operation() == Operation::Other {
         Fallback::Off
     } else {
@@ -120,6 +133,10 @@ pub(crate) async fn read(config: &Config, request: Request<Incoming>) -> Result<
         facts,
         lane,
         fallback,
+        budget: steering.budget,
+        is_repeated: steering.is_repeated,
+        slot: None,
+        replay,
     })
 }
 
@@ -190,24 +207,6 @@ fn check_token(tokens: &[SecretString], headers: &HeaderMap) -> Option<Vec<Heade
         .cloned()
         .collect();
     Some(carriers).filter(|carriers| !carriers.is_empty())
-}
-
-/// What a caller asks of the gateway itself.
-struct Steering {
-    route: Option<String>,
-    fallback: Fallback,
-}
-
-impl Steering {
-    fn of(headers: &HeaderMap) -> Self {
-        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
-        let off = text(FALLBACK_HEADER).is_some_and(|value| value.eq_ignore_ascii_case("off"));
-        let fallback = if off { Fallback::Off } else { Fallback::On };
-        Self {
-            route: text(ROUTE_HEADER).map(str::to_owned),
-            fallback,
-        }
-    }
 }
 
 fn lane(

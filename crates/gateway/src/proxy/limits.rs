@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use fuseline_llm::{Shape, StreamTimers};
+use fuseline_llm::{Shape, StreamTimers, read_timeout};
 
 use crate::config::Timeouts;
 
@@ -11,6 +11,8 @@ use crate::config::Timeouts;
 pub(crate) struct Limits {
     /// Until the answer is committed: what is left of the call's budget.
     budget: Duration,
+    /// What of it this target may take until it answers.
+    share: Duration,
     /// For a plain answer, all of it.
     answer: Duration,
     pub(crate) stream: StreamTimers,
@@ -18,6 +20,8 @@ pub(crate) struct Limits {
     pub(crate) hold_back: Duration,
     /// What the caller's own patience has shortened limits to, where that is less than ours for him.
     impatience: Option<Duration>,
+    /// Whether the budget is the caller's own.
+    is_hurried: bool,
 }
 
 /// A limit, and its name in configuration.
@@ -28,53 +32,64 @@ pub(crate) struct Limit {
 }
 
 impl Limits {
-    /// `read_timeout` is what the caller says in `x-stainless-read-timeout`; it makes no limit longer.
+    /// What the configuration says, within what is left of the call's budget.
     pub(crate) fn new(
         timeouts: &Timeouts,
         cancel_counts_after: Duration,
         hold_back: Duration,
         budget: Duration,
-        read_timeout: Option<&str>,
     ) -> Self {
-        let stream = StreamTimers {
-            first_token: timeouts.first_token,
-            stall: timeouts.stall,
-            idle: timeouts.idle,
-            total: timeouts.total,
-            min_tokens_per_second: timeouts.min_tokens_per_second,
-            cancel_counts_after,
-        };
-        let mut limits = Self {
+        Self {
             budget,
+            share: budget,
             answer: timeouts.answer,
-            stream,
+            stream: StreamTimers {
+                first_token: timeouts.first_token,
+                stall: timeouts.stall,
+                idle: timeouts.idle,
+                total: timeouts.total,
+                min_tokens_per_second: timeouts.min_tokens_per_second,
+                cancel_counts_after,
+            },
             hold_back,
             impatience: None,
-        };
-        if let Some(seconds) = read_timeout {
-            limits.shorten(seconds);
+            is_hurried: false,
         }
-        limits
     }
 
-    fn shorten(&mut self, read_timeout: &str) {
-        let ours = self.stream.clone();
-        self.stream = ours.clone().for_read_timeout(read_timeout);
-        let shortened = [
-            (self.stream.first_token, ours.first_token),
-            (self.stream.stall, ours.stall),
-            (self.stream.idle, ours.idle),
+    /// The limits of a target that others could still take the place of: it leaves them a third of the budget.
+    pub(crate) fn before_others(self) -> Self {
+        let share = self.budget.saturating_sub(self.budget / 3);
+        Self { share, ..self }
+    }
+
+    /// The limits for a caller who says in `x-stainless-read-timeout` how long he waits for bytes, which makes no limit
+    /// longer, and who may have set the budget himself.
+    pub(crate) fn for_caller(self, said: Option<&str>, is_hurried: bool) -> Self {
+        let mut limits = Self { is_hurried, ..self };
+        let Some(wait) = said.and_then(read_timeout) else {
+            return limits;
+        };
+        let stream = &mut limits.stream;
+        let ours = [
+            &mut limits.answer,
+            &mut stream.first_token,
+            &mut stream.stall,
+            &mut stream.idle,
         ];
-        let shortened = shortened.into_iter().find(|(his, ours)| his < ours);
-        self.impatience = shortened
-            .map(|(his, _)| his)
-            .filter(|his| *his < ours.cancel_counts_after);
+        for limit in ours.into_iter().filter(|limit| **limit > wait) {
+            *limit = wait;
+            limits.impatience = Some(wait);
+        }
+        limits
     }
 
     /// Whether a limit of this length that has passed was the caller's own: he would have left, and that says nothing of
     /// the provider. Where he has waited for `cancel_counts_after`, it does.
     pub(crate) fn is_callers(&self, after: Duration) -> bool {
-        self.impatience == Some(after)
+        let is_budget = self.budget == after || self.share == after;
+        let is_his = self.impatience == Some(after) || (self.is_hurried && is_budget);
+        is_his && after < self.stream.cancel_counts_after
     }
 
     /// How long the head may take, and all of an answer that is read before it is passed on.
@@ -86,8 +101,8 @@ impl Limits {
             }
             (Shape::Stream, _) => Limit::new("first_token", self.stream.first_token),
         };
-        if self.budget < limit.after {
-            self.until_committed()
+        if self.share < limit.after {
+            Limit::new("budget", self.share)
         } else {
             limit
         }

@@ -8,6 +8,7 @@ use http::{HeaderName, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::respond::{Body, SHOULD_RETRY, no_retry, whole};
+use super::story::Story;
 
 /// Up to this wait an SDK should try again by itself.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -83,6 +84,12 @@ impl Refusal {
         )
     }
 
+    /// A steering header says what cannot be. Its value is the caller's own and is not repeated.
+    pub(crate) fn bad_header(name: &str, form: &str) -> Self {
+        let hint = format!("the header {name} cannot be read; write {form}");
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", hint)
+    }
+
     pub(crate) fn other_dialect(theirs: Protocol, route: &str, routes: Protocol) -> Self {
         let hint = format!(
             "route `{route}` speaks {routes}, and this is a call in {theirs}; use the {routes} SDK for it"
@@ -143,9 +150,19 @@ impl Refusal {
         self.code
     }
 
-    /// The answer, as SDKs of this dialect expect an error.
-    pub(crate) fn into_response(self, protocol: Protocol) -> Response<Body> {
-        let mut response = Response::new(whole(self.body(protocol).to_string()));
+    /// The answer, as SDKs of this dialect expect an error, with what became of the call.
+    pub(crate) fn into_response(mut self, protocol: Protocol, story: &Story) -> Response<Body> {
+        if story.is_outcome_unknown() {
+            self.message += "; unknown outcome: the request may have been carried out";
+        }
+        let mut body = self.body(protocol);
+        if !story.is_empty()
+            && let Some(error) = body.get_mut("error").and_then(Value::as_object_mut)
+            && let Ok(Value::Object(told)) = serde_json::to_value(story)
+        {
+            error.extend(told);
+        }
+        let mut response = Response::new(whole(body.to_string()));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -258,7 +275,7 @@ mod tests {
             (8_000, "8", "8000", "true"),
             (8_001, "9", "8001", "false"),
         ] {
-            let answer = open(wait_ms).into_response(Protocol::OpenAi);
+            let answer = open(wait_ms).into_response(Protocol::OpenAi, &Story::default());
             let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
             assert_eq!(answer.status(), 503);
             assert_eq!(

@@ -1,16 +1,20 @@
 //! The way out: the caller's answer, with the headers that every answer carries.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use fuseline_core::Kind;
 use fuseline_llm::Protocol;
 use http::Response;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AGE, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http_body_util::{Either, Full};
 use serde_json::Value;
 
+use super::cache::{Keeper, Kept};
 use super::context::Context;
 use super::course::{Ending, Repeating};
 use super::exchange::{Answer, Flow};
+use super::headers;
 use super::passing::{Passing, Watch};
 use super::refusal::Refusal;
 use super::streaming::Streaming;
@@ -22,7 +26,13 @@ pub(crate) type Body = Either<Full<Bytes>, Either<Passing, Streaming>>;
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// Makes the caller's answer of how his call ended.
-pub(crate) fn respond(ending: Ending, protocol: Protocol, mut context: Context) -> Response<Body> {
+/// A good answer is kept, where there is a keeper.
+pub(crate) fn respond(
+    ending: Ending,
+    protocol: Protocol,
+    mut context: Context,
+    keeper: Option<Keeper>,
+) -> Response<Body> {
     match ending {
         Ending::Opened(
             Answer {
@@ -33,11 +43,16 @@ pub(crate) fn respond(ending: Ending, protocol: Protocol, mut context: Context) 
             attempt,
             patience,
         ) => {
+            let keeper = keeper.map(|mut keeper| {
+                keeper.begin(&head.headers);
+                keeper
+            });
             context.dress(&mut head.headers);
             context.answer(head.status);
             let body = match rest {
                 Flow::Watched(stream) => {
-                    Either::Right(Streaming::new(stream, attempt, patience, context))
+                    let streaming = Streaming::new(stream, attempt, patience, context, keeper);
+                    Either::Right(streaming)
                 }
                 Flow::Unwatched(rest) => {
                     let watch = Watch {
@@ -58,6 +73,9 @@ pub(crate) fn respond(ending: Ending, protocol: Protocol, mut context: Context) 
             },
             repeating,
         ) => {
+            if let (Some(keeper), None, true) = (keeper, &rest, context.is_success()) {
+                keeper.keep_plain(&head.headers, &begun, context.now());
+            }
             if repeating == Repeating::Useless {
                 no_retry(&mut head.headers);
             }
@@ -67,8 +85,19 @@ pub(crate) fn respond(ending: Ending, protocol: Protocol, mut context: Context) 
             };
             dressed(Response::from_parts(head, body), context)
         }
+        Ending::Recalled(kept, age) => recalled(kept, age, context),
         Ending::Refused(refusal) => refused(refusal, protocol, context),
     }
+}
+
+/// An answer of the past, as it came, and marked.
+fn recalled(kept: Kept, age: Duration, mut context: Context) -> Response<Body> {
+    let mut response = Response::new(whole(kept.body));
+    *response.headers_mut() = kept.headers;
+    response.headers_mut().insert(AGE, age.as_secs().into());
+    headers::unbuffer_stream(response.headers_mut());
+    context.recalled(age);
+    dressed(response, context)
 }
 
 /// Makes an answer of ours to a call that was not served.
@@ -81,7 +110,7 @@ pub(crate) fn refused(
     if context.why().is_empty() {
         context.because(refusal.code());
     }
-    dressed(refusal.into_response(protocol), context)
+    dressed(refusal.into_response(protocol, context.story()), context)
 }
 
 /// Adds our headers to an answer that is at hand.

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use fuseline_llm::{Reason, Step, StreamEnding};
 use http_body::{Body, Frame};
 
+use super::cache::Keeper;
 use super::context::Context as CallContext;
 use super::driven::Driven;
 use super::watched::Watched;
@@ -24,6 +25,8 @@ pub(crate) struct Streaming {
     patience: Duration,
     call: CallContext,
     is_settled: bool,
+    /// Collects what passes, while it may be kept.
+    keeper: Option<Keeper>,
 }
 
 /// The stream could not be ended by an event that says so, and the connection to the caller breaks off instead.
@@ -44,6 +47,7 @@ impl Streaming {
         attempt: Box<Driven>,
         patience: Duration,
         call: CallContext,
+        keeper: Option<Keeper>,
     ) -> Self {
         Self {
             watched,
@@ -51,6 +55,7 @@ impl Streaming {
             patience,
             call,
             is_settled: false,
+            keeper,
         }
     }
 
@@ -73,6 +78,18 @@ impl Streaming {
 }
 
 impl Streaming {
+    /// All of it has passed: kept, if it was whole and good.
+    fn keep(&mut self) {
+        let guard = &self.watched.guard;
+        let is_whole = guard.ending() == Some(StreamEnding::Complete) && guard.left_out() == 0;
+        if let Some(keeper) = self.keeper.take()
+            && is_whole
+            && self.call.is_success()
+        {
+            keeper.keep_stream(self.watched.clock.now());
+        }
+    }
+
     fn poll_heartbeat(&mut self, context: &mut Context<'_>) -> Poll<Bytes> {
         let Watched {
             heartbeat, clock, ..
@@ -102,13 +119,18 @@ impl Body for Streaming {
                 ..
             } = &mut *this.watched;
             if let Some(bytes) = guard.forward() {
+                if let Some(keeper) = &mut this.keeper {
+                    keeper.pass(&bytes);
+                }
                 if let Some(heartbeat) = heartbeat {
                     heartbeat.sent(clock.now());
                 }
                 return Poll::Ready(Some(Ok(Frame::data(bytes))));
             }
             if guard.is_over() {
-                return Poll::Ready((!guard.ends_honestly()).then_some(Err(CutShort)));
+                let ends_honestly = guard.ends_honestly();
+                this.keep();
+                return Poll::Ready((!ends_honestly).then_some(Err(CutShort)));
             }
             if this
                 .watched

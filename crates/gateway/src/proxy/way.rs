@@ -1,22 +1,25 @@
 //! `Way`: one candidate of a call, with all that is needed to go there.
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use fuseline_core::{ScopedRejection, Scopes, Tick};
-use fuseline_llm::{Admission, Fallback, Owner, Target, credential_id};
+use fuseline_core::{Kind, Reason, ScopedRejection, Scopes, Tick};
+use fuseline_llm::{Admission, Detours, OnFailure, Owner, Target, credential_id};
 use http::header::HeaderValue;
 use secrecy::ExposeSecret as _;
 
 use super::context::{Answerer, Context};
 use super::headers::CREDENTIALS;
-use super::ingress::{Call, Lane};
+use super::ingress::Call;
+use super::roster::{Roster, Seat};
 use super::upstream::{Keys, Upstream, key_in};
 use super::{BuildError, Proxy};
 use crate::config::{Credential, Provider};
 
 /// Under this name stand the calls that no model is named in.
-const NO_MODEL: &str = "-";
+pub(super) const NO_MODEL: &str = "-";
 
 /// Worth asking again, where the registry had no room for a breaker.
 pub(super) const NO_ROOM: Duration = Duration::from_secs(1);
@@ -34,6 +37,23 @@ pub(crate) struct Way<'p> {
     pub(crate) answerer: Answerer,
     /// What its breakers said when they turned the call away.
     pub(crate) refused: Option<ScopedRejection>,
+    /// How the target is doing, where it stands in the route's roster.
+    pub(crate) seat: Option<Arc<Seat>>,
+    /// Only a rule leads there.
+    pub(crate) is_aside: bool,
+    /// Whether the caller has been told that all its places are taken.
+    is_told_full: bool,
+}
+
+impl Way<'_> {
+    /// Whether its breakers would let a call pass now.
+    pub(crate) fn admits(&self, now: Tick) -> bool {
+        let says = self
+            .scopes
+            .as_ref()
+            .map(|scopes| Admission::of(scopes, now));
+        matches!(says, Some(Admission::Ready | Admission::Probe))
+    }
 }
 
 impl fmt::Display for Way<'_> {
@@ -42,47 +62,76 @@ impl fmt::Display for Way<'_> {
     }
 }
 
-impl Proxy {
-    /// The candidates of a call in their order: of each target first all its keys.
-    pub(super) fn ways(&self, call: &Call, now: Tick) -> Vec<Way<'_>> {
-        let targets: Vec<(&str, Option<&str>)> = match call.lane {
-            Lane::Provider(index) => self
-                .config
-                .providers
-                .keys()
-                .nth(index)
-                .map(|name| (name.as_str(), None))
-                .into_iter()
-                .collect(),
-            Lane::Route(_) => {
-                let targets = self.route(call).map_or(&[][..], |route| &route.targets);
-                let allowed = if call.fallback == Fallback::Off {
-                    1
-                } else {
-                    targets.len()
-                };
-                targets
-                    .iter()
-                    .take(allowed)
-                    .map(|target| (target.provider.as_str(), target.model.as_deref()))
-                    .collect()
-            }
-        };
-        let ways = targets
-            .into_iter()
-            .enumerate()
-            .flat_map(|(at, (provider, model))| {
-                let answerer = if at == 0 {
-                    Answerer::First
-                } else {
-                    Answerer::Fallback
-                };
-                self.ways_to(call, provider, model, answerer, now)
-            });
-        ways.collect()
+impl Way<'_> {
+    /// Its breakers turn the call away.
+    pub(super) fn refuse(&mut self, refused: ScopedRejection, context: &mut Context) {
+        context.because(&refused);
+        let rejection = &refused.rejection;
+        context.skipped(self.to_string(), rejection.reason, rejection.retry_after);
+        self.refused = Some(refused);
     }
 
-    fn ways_to(
+    /// Whether all places at the target are taken.
+    fn is_full(&self) -> bool {
+        self.seat.as_ref().is_some_and(|seat| seat.is_full())
+    }
+
+    /// All places at the target are taken; said once.
+    pub(super) fn tell_full(&mut self, context: &mut Context) {
+        if !std::mem::replace(&mut self.is_told_full, true) {
+            context.because(format_args!("{self}: max_in_flight calls under way"));
+            context.skipped(self.to_string(), Reason::Saturated, NO_ROOM);
+        }
+    }
+}
+
+impl Proxy {
+    /// The candidates of a call in their order, of each target first all its keys, and the rules for its failures.
+    pub(super) fn ways(
+        &self,
+        call: &Call,
+        context: &mut Context,
+        now: Tick,
+    ) -> (Vec<Way<'_>>, Detours) {
+        let Some(roster) = self.roster(call) else {
+            return (Vec::new(), Detours::default());
+        };
+        let mut ways: Vec<Way<'_>> = Vec::new();
+        let mut detours = Detours::default();
+        let mut by_stop: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for at in self.order(call, roster, context, now) {
+            let Some(stop) = roster.stops.get(at) else {
+                continue;
+            };
+            let answerer = if ways.is_empty() {
+                Answerer::First
+            } else {
+                Answerer::Fallback
+            };
+            let (provider, model) = (&stop.target.provider, stop.target.model.as_deref());
+            for way in self.ways_to(call, provider, model, answerer, now) {
+                let known = ways.iter().position(|other| other.target == way.target);
+                let place = known.unwrap_or(ways.len());
+                by_stop.entry(at).or_default().push(place);
+                if known.is_none() {
+                    detours.contexts.push(self.room(call, &stop.target));
+                    ways.push(Way {
+                        seat: Some(Arc::clone(&stop.seat)),
+                        is_aside: at >= roster.own,
+                        ..way
+                    });
+                }
+            }
+            if at < roster.own {
+                detours.aside = ways.len()..ways.len();
+            }
+        }
+        detours.aside.end = ways.len();
+        detours.on = rules(roster, &by_stop);
+        (ways, detours)
+    }
+
+    pub(super) fn ways_to(
         &self,
         call: &Call,
         provider: &str,
@@ -112,6 +161,9 @@ impl Proxy {
                 model: model.map(str::to_owned),
                 answerer,
                 refused: None,
+                seat: None,
+                is_aside: false,
+                is_told_full: false,
             }
         };
         match &upstream.keys {
@@ -135,6 +187,19 @@ impl Proxy {
     }
 }
 
+/// The roster's rules, with the places of the ways in place of the stops'.
+fn rules(roster: &Roster, by_stop: &BTreeMap<usize, Vec<usize>>) -> BTreeMap<Kind, OnFailure> {
+    let placed = |rule: &OnFailure| match rule {
+        OnFailure::To(stops) => {
+            let ways = stops.iter().filter_map(|stop| by_stop.get(stop));
+            OnFailure::To(ways.flatten().copied().collect())
+        }
+        other => other.clone(),
+    };
+    let rules = roster.on.iter();
+    rules.map(|(kind, rule)| (*kind, placed(rule))).collect()
+}
+
 /// What the target's breakers say now. A refusal counts as one rejected call, however often a plan asks.
 pub(super) fn admit(
     ways: &mut [Way<'_>],
@@ -150,6 +215,10 @@ pub(super) fn admit(
     };
     let admission = Admission::of(scopes, now);
     let passes = matches!(admission, Admission::Ready | Admission::Probe);
+    if passes && way.is_full() {
+        way.tell_full(context);
+        return Admission::Refused(NO_ROOM);
+    }
     if way.refused.is_some() || passes {
         return admission;
     }
@@ -160,8 +229,7 @@ pub(super) fn admit(
             Admission::of(scopes, now)
         }
         Err(refused) => {
-            context.because(&refused);
-            way.refused = Some(refused);
+            way.refuse(refused, context);
             admission
         }
     }

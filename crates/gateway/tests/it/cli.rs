@@ -30,14 +30,14 @@ fn in_folder(file: &str, args: &[&str], env: &[(&str, &str)]) -> (Option<i32>, S
     )
 }
 
-const GOOD: &str = r#"[providers.a]
+const GOOD: &str = r#"fleet = "redis://127.0.0.1:9"
+[providers.a]
 protocol = "openai"
 base_url = "http://127.0.0.1:9/v1"
 api_key = { env = "A_KEY" }
 [[routes]]
 model = "*"
 targets = [{ provider = "a" }]
-on_exhausted = ["wait"]
 "#;
 
 #[test]
@@ -45,13 +45,13 @@ fn check_tells_mistakes_and_notes_and_exits_with_1_only_for_mistakes() {
     let (code, out, err) = in_folder(GOOD, &["check"], &[("A_KEY", "sk-canary")]);
     assert_eq!(
         out,
-        "fuseline.toml:8: note: on_exhausted: not in effect yet\nfuseline.toml: no mistakes\n"
+        "fuseline.toml:1: note: fleet: not in effect yet\nfuseline.toml: no mistakes\n"
     );
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let (code, out, _) = in_folder(GOOD, &["check"], &[]);
-    let expected = "fuseline.toml:4: providers.a.api_key.env = \"A_KEY\": is not set in the environment; \
+    let expected = "fuseline.toml:1: note: fleet: not in effect yet\n\
+                    fuseline.toml:5: providers.a.api_key.env = \"A_KEY\": is not set in the environment; \
                     set the variable, or correct its name\n\
-                    fuseline.toml:8: note: on_exhausted: not in effect yet\n\
                     fuseline.toml: 1 mistake\n";
     assert_eq!((code, out.as_str()), (Some(1), expected));
     let (code, out, _) = in_folder("", &["check"], &[]);
@@ -81,22 +81,22 @@ fn check_in_json_holds_the_same() {
         "ok": false,
         "findings": [
             {
+                "severity": "note",
+                "file": "fuseline.toml",
+                "line": 1,
+                "key": "fleet",
+                "value": null,
+                "problem": "not in effect yet",
+                "remedy": null,
+            },
+            {
                 "severity": "mistake",
                 "file": "fuseline.toml",
-                "line": 4,
+                "line": 5,
                 "key": "providers.a.api_key.env",
                 "value": "\"A_KEY\"",
                 "problem": "is not set in the environment",
                 "remedy": "set the variable, or correct its name",
-            },
-            {
-                "severity": "note",
-                "file": "fuseline.toml",
-                "line": 8,
-                "key": "on_exhausted",
-                "value": null,
-                "problem": "not in effect yet",
-                "remedy": null,
             },
         ],
     });
@@ -252,7 +252,7 @@ fn serve_names_what_has_no_effect_yet_serves_and_stops_on_a_signal() {
         let note = serving.line();
         assert_eq!(
             note["message"],
-            "fuseline.toml:8: note: on_exhausted: not in effect yet"
+            "fuseline.toml:1: note: fleet: not in effect yet"
         );
         let started = serving.line();
         assert_eq!(started["message"], "serving");

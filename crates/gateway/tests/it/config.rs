@@ -124,7 +124,7 @@ trip = [{ rule = "rate", threshold = 2, window = "60s", min_calls = 1 }]
     let expected = [
         r#"fuseline.toml:2: listen = "nowhere": is no address to listen on; write an IP address with a port such as "127.0.0.1:8080" or "[::1]:8080""#,
         r#"fuseline.toml:3: drain = 5: is a whole number; write a duration such as "30s", "2m" or "500ms""#,
-        r#"fuseline.toml:4: oops: unknown key; the keys here are listen, admin_listen, admin_token, state, fleet, log, client_tokens, ca_file, max_body, replay_limit, replay_memory, max_breakers, drain, cancel_counts_after, timeouts, heartbeats, breaker, providers, routes, models, classify, allow_anonymous"#,
+        r#"fuseline.toml:4: oops: unknown key; the keys here are listen, admin_listen, admin_token, state, fleet, log, client_tokens, ca_file, max_body, replay_limit, replay_memory, max_breakers, drain, cancel_counts_after, timeouts, heartbeats, cache, breaker, providers, routes, models, classify, allow_anonymous"#,
         r#"fuseline.toml:8: providers.main.base_url = "htp://h/v1": begins with neither http:// nor https://; write a URL such as "https://api.openai.com/v1""#,
         r#"fuseline.toml:9: providers.main.api_key.env = "GONE": is not set in the environment; set the variable, or correct its name"#,
         r#"fuseline.toml:12: routes[0].model = "a[": is no glob; write a model name or a glob such as "gpt-*""#,
@@ -185,6 +185,9 @@ fn what_is_allowed_and_worth_knowing_is_noted() {
         format!("fuseline.toml:{line}: note: providers.{name}: no route names this provider")
     };
     assert_eq!(notes(BASE), [note(3, "b"), note(4, "c"), note(5, "g")]);
+    let unused = "fuseline.toml:9: note: cache: no route's on_exhausted names \"cache\"";
+    let found = notes(&format!("{BASE}[cache]\nttl = \"1m\"\n"));
+    assert!(found.contains(&unused.to_owned()), "{found:#?}");
 }
 
 #[test]
@@ -196,13 +199,12 @@ fn a_key_without_effect_yet_is_named_once() {
              [[routes]]\nmodel = \"y\"\ntargets = [{{ provider = \"a\" }}]\n{more}"
         )
     };
-    let found = notes(&routes("on_exhausted = [\"wait\"]\n"));
+    let found = notes(&routes("on_exhausted = [\"wait\", \"queue\"]\n"));
+    assert_eq!(found, ["fuseline.toml:8: note: queue: not in effect yet"]);
     assert_eq!(
-        found,
-        ["fuseline.toml:8: note: on_exhausted: not in effect yet"]
-    );
-    assert_eq!(
-        notes(&routes("on_exhausted = []\n")),
+        notes(&routes(
+            "on_exhausted = [\"wait\", \"cache\", \"a/small\"]\n"
+        )),
         [""; 0],
         "what is so anyway needs no note"
     );

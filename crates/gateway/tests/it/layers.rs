@@ -5,7 +5,9 @@ use std::time::Duration;
 use fuseline_core::{
     Count, Kind, KindSpec, Mode, OnSuccess, Per, Policy, PolicySpec, Preset, TripRule,
 };
-use fuseline_gateway::config::{self, Config, Elsewhere, OnExhausted, OnKind, Strategy, Timeouts};
+use fuseline_gateway::config::{
+    self, Config, Elsewhere, OnExhausted, OnKind, Price, Strategy, Target, Timeouts,
+};
 
 use crate::config::{good, load, notes};
 
@@ -55,6 +57,11 @@ fn what_stands_at_the_top_arrives() {
         (limits.max_body, limits.replay_limit, limits.replay_memory),
         (1 << 20, 64 << 10, 1 << 30)
     );
+    let cache = &config.cache;
+    assert_eq!(
+        (cache.max_bytes, cache.max_entry, cache.ttl),
+        (32 << 20, 512 << 10, secs(300))
+    );
     assert_eq!(
         (
             limits.max_breakers,
@@ -80,8 +87,26 @@ fn a_route_arrives_whole() {
     );
     assert_eq!(
         (route.targets[0].price, route.targets[0].weight),
-        (Some(2.5), Some(3))
+        (
+            Some(Price {
+                input: 2.5,
+                output: 10.0
+            }),
+            Some(3)
+        )
     );
+    let both = Price {
+        input: 1.0,
+        output: 1.0,
+    };
+    assert_eq!(route.targets[1].price, Some(both));
+    let bounds = |target: &Target| (target.context, target.max_in_flight);
+    assert_eq!(
+        route.targets.iter().map(bounds).collect::<Vec<_>>(),
+        [(None, Some(50)), (Some(128_000), None)]
+    );
+    assert!(route.resend_unknown && !config.routes[1].resend_unknown);
+    assert_eq!((route.hedge, config.routes[1].hedge), (Some(0.99), None));
     assert_eq!(route.strategy, Strategy::Cheapest);
     assert_eq!(
         (route.budget, route.max_wait, route.hold_back),
@@ -224,6 +249,22 @@ fn breaker_settings_merge_from_the_general_to_the_particular() {
 }
 
 #[test]
+fn a_context_is_the_targets_or_the_last_that_models_say() {
+    let config = full();
+    let [primary, spare] = &config.routes[0].targets[..] else {
+        panic!("two targets")
+    };
+    assert_eq!(config.context(spare, "llama-3.3-70b"), Some(128_000));
+    assert_eq!(config.context(primary, "llama-3"), Some(131_072));
+    assert_eq!(config.context(primary, "gpt-4o"), None);
+    let again =
+        "[[models]]\nmatch = \"m*\"\ncontext = 1\n[[models]]\nmatch = \"mm\"\ncontext = 2\n";
+    let last = good(&format!("{again}[[models]]\nmatch = \"m\"\n"));
+    assert_eq!(last.context(primary, "mm"), Some(2));
+    assert_eq!(last.context(primary, "m"), Some(1));
+}
+
+#[test]
 fn time_limits_merge_from_the_general_to_the_particular() {
     let config = full();
     let route = Some(&config.routes[0]);
@@ -315,7 +356,7 @@ fn keys_without_effect_yet_are_each_named_once() {
     found.dedup();
     assert_eq!(found.len(), count);
     assert!(
-        found.contains(&"fuseline.toml:43: note: on_exhausted: not in effect yet".to_owned()),
+        found.contains(&"fuseline.toml:43: note: queue: not in effect yet".to_owned()),
         "{found:#?}"
     );
     assert!(!format!("{found:?}").contains("cancel_counts_after"));

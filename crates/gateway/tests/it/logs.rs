@@ -69,6 +69,7 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
     let calls = lines.of("call");
     assert_eq!(calls.len(), 6);
     let (tried, refused) = (&calls[0], &calls[5]);
+    assert!(tried["degraded"].is_null(), "{tried}");
     assert_eq!(
         (
             tried["status"].as_u64(),
@@ -221,4 +222,51 @@ async fn report_67_who_does_not_read_is_named_in_the_log_and_nobody_is_blamed() 
         "client_slow"
     );
     drop(unread);
+}
+
+#[tokio::test]
+async fn a_call_that_was_served_from_the_cache_says_so() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_env_filter("off,fuseline=info");
+    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+
+    let script = Script::sequence([Reply::ok(), Reply::status(503)]);
+    let mock = Mock::start(script).await.unwrap();
+    let more = "on_exhausted = [\"cache\"]\n[breaker]\ntrip = [{ rule = \"consecutive\", failures = 1 }]\n";
+    let gateway = gateway(&format!(
+        "{}{}{more}",
+        openai("a", &mock.url()),
+        route(&["a"])
+    ))
+    .await;
+    for _ in 0..3 {
+        let body = r#"{"model":"m","user":"in-the-body"}"#;
+        let answer = send(gateway.addr(), post("/v1/chat/completions", body)).await;
+        assert_eq!(answer.status, 200);
+    }
+    let calls = lines.of("call");
+    let told: Vec<_> = calls
+        .iter()
+        .map(|line| {
+            (
+                line["degraded"].as_str(),
+                line["attempts"].as_u64(),
+                line["status"].as_u64(),
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (None, Some(1), Some(200)),
+            (Some("cache"), Some(1), Some(200)),
+            (Some("cache"), Some(0), Some(200)),
+        ],
+        "one that nobody was asked for has its line, too"
+    );
+    assert!(calls[2]["kind"].is_null(), "{calls:?}");
 }

@@ -2,6 +2,7 @@
 #![cfg(test)]
 
 mod admin;
+mod cache;
 mod caller;
 mod classified;
 mod classify;
@@ -10,6 +11,7 @@ mod coded;
 mod config;
 mod connections;
 mod demo;
+mod exhausted;
 mod fallback;
 mod field_reports;
 mod guarded;
@@ -19,6 +21,7 @@ mod mock;
 mod outage;
 mod proxy;
 mod replay;
+mod routing;
 mod shutdown;
 mod state;
 mod streams;

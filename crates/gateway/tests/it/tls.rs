@@ -219,3 +219,56 @@ async fn report_84_a_refused_stream_is_sent_again_once_and_is_nobodys_failure() 
     assert_eq!(asked.load(Ordering::Relaxed), 2);
     assert_eq!(breaker(&gateway, "a").await["run"], 0);
 }
+
+#[tokio::test]
+async fn report_84_a_crowd_beyond_the_streams_allowed_is_served_and_each_once() {
+    const CROWD: usize = 200;
+    let handled = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&handled);
+    let (gateway, _) = secured("h2", move |connection| {
+        let count = Arc::clone(&count);
+        async move {
+            let mut builder = server::Builder::new();
+            let handshake = builder.max_concurrent_streams(10).handshake(connection);
+            let mut connection: server::Connection<_, Bytes> = handshake.await.unwrap();
+            while let Some(Ok((_, mut respond))) = connection.accept().await {
+                count.fetch_add(1, Ordering::Relaxed);
+                spawn(async move {
+                    tokio::task::yield_now().await;
+                    let mut body = respond.send_response(event_stream(), false).unwrap();
+                    body.send_data([TOKEN, STOP].concat().into(), true).unwrap();
+                });
+            }
+        }
+    })
+    .await;
+    let addr = gateway.addr();
+    let crowd: Vec<_> = (0..CROWD).map(|_| spawn(send(addr, stream()))).collect();
+    for call in crowd {
+        let answer = call.await.unwrap();
+        assert_eq!(answer.status, 200, "{answer:?}");
+    }
+    assert_eq!(handled.load(Ordering::Relaxed), CROWD);
+    assert_eq!(breaker(&gateway, "a").await["run"], 0);
+}
+
+#[tokio::test]
+async fn report_84_a_second_refusal_and_any_other_reset_are_failures() {
+    for (reason, sent) in [(Reason::REFUSED_STREAM, 2), (Reason::INTERNAL_ERROR, 1)] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let (gateway, _) = secured("h2", move |connection| {
+            let count = Arc::clone(&count);
+            by_http2(connection, move |_, mut respond| {
+                count.fetch_add(1, Ordering::Relaxed);
+                async move { respond.send_reset(reason) }
+            })
+        })
+        .await;
+        let answer = send(gateway.addr(), stream()).await;
+        assert_eq!(answer.status, 504);
+        assert_eq!(answer.header("x-fuseline-attempts"), "1", "{reason:?}");
+        assert_eq!(asked.load(Ordering::Relaxed), sent, "{reason:?}");
+        assert_eq!(breaker(&gateway, "a").await["kinds"]["network"], 1);
+    }
+}

@@ -26,6 +26,17 @@ impl Jitter {
         wait.saturating_add(wait.mul_f64(0.1 * self.unit()).min(Duration::from_secs(1)))
     }
 
+    /// Uniform in 0 to 1, 0 excluded.
+    pub(super) fn positive(&mut self) -> f64 {
+        1.0 - self.unit()
+    }
+
+    /// Uniform in 0 to `count`, `count` excluded; 0 where that is 0.
+    pub(super) fn below(&mut self, count: usize) -> usize {
+        let scaled = (u128::from(self.next()) * count as u128) >> 64;
+        usize::try_from(scaled).unwrap_or_default()
+    }
+
     /// Uniform in 0 to 1, 1 excluded.
     fn unit(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64

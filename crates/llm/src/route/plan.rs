@@ -6,24 +6,27 @@
 //!
 //! What holds whatever the verdicts: a target is visited at most once a call and has at most `retries` further
 //! attempts in that visit; there are never more than `max_attempts` in all; no step begins after the budget's end, and
-//! no wait reaches it; a target that does not admit is not tried; a probe is not repeated; once a request may be
-//! running somewhere without our knowing its end, it is sent to at most one other target.
+//! no wait reaches it; a target that does not admit is not tried; a probe is not repeated; each retry is paid for by the
+//! [`RetryBudget`]; once a request may be running somewhere without our knowing its end, it is sent to at most one
+//! other target, unless [`Limits::resend_unknown`] says otherwise.
 
+mod beyond;
+mod choice;
+mod hedge;
+mod retry;
+
+use std::sync::Arc;
 use std::time::Duration;
 
 use fuseline_core::{Kind, Scope, Tick};
 
-use super::Limits;
 use super::jitter::Jitter;
 use super::step::{Admission, Reason, Standing, Step};
 use super::table::{Again, Next, manners};
-use crate::evidence::Evidence;
+use super::{Detours, Limits, RetryBudget};
 use crate::target::Target;
 use crate::verdict::Verdict;
 
-const BASE: Duration = Duration::from_millis(500);
-/// Overload passes in seconds, not in tenths.
-const OVERLOADED_BASE: Duration = Duration::from_secs(2);
 /// So that time passes between two questions.
 const SHORTEST_WAIT: Duration = Duration::from_millis(1);
 
@@ -44,6 +47,13 @@ pub struct Plan {
     unknown_end: Chance,
     attempts: u32,
     soonest: Option<Duration>,
+    detours: Detours,
+    /// Where an operator's rule sent the call: these go before the others.
+    wanted: Vec<usize>,
+    /// Only a larger context is of use.
+    outgrown: Option<u64>,
+    retry_budget: Option<Arc<RetryBudget>>,
+    retry_denied: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,6 +83,27 @@ impl Plan {
             unknown_end: Chance::Left,
             attempts: 0,
             soonest: None,
+            detours: Detours::default(),
+            wanted: Vec::new(),
+            outgrown: None,
+            retry_budget: None,
+            retry_denied: false,
+        }
+    }
+
+    /// The plan with an operator's rules for failures.
+    #[must_use]
+    pub fn with_detours(self, detours: Detours) -> Self {
+        Self { detours, ..self }
+    }
+
+    /// The plan with its retries paid out of a budget that it shares with others. Other targets and replaced connections
+    /// are free.
+    #[must_use]
+    pub fn with_retry_budget(self, budget: Arc<RetryBudget>) -> Self {
+        Self {
+            retry_budget: Some(budget),
+            ..self
         }
     }
 
@@ -88,23 +119,12 @@ impl Plan {
         if self.remaining(now).is_zero() {
             return Step::GiveUp(Reason::Budget);
         }
-        let mut chosen = None;
         let mut held: Option<Duration> = None;
-        for (at, (target, spent)) in self.targets.iter().zip(&self.spent).enumerate() {
-            if *spent {
-                continue;
-            }
-            match admission(target) {
-                Admission::Probe => {
-                    chosen = Some(at);
-                    break;
-                }
-                Admission::Ready => chosen = chosen.or(Some(at)),
-                Admission::Held(wait) => {
-                    held = sooner(held, wait);
-                    self.soonest = sooner(self.soonest, wait);
-                }
-                Admission::Refused(wait) => self.soonest = sooner(self.soonest, wait),
+        let mut chosen = None;
+        for list in self.eligible() {
+            chosen = self.choose(&list, &mut admission, &mut held);
+            if chosen.is_some() {
+                break;
             }
         }
         match (chosen, held.and_then(|wait| self.sit_out(wait, now))) {
@@ -120,7 +140,7 @@ impl Plan {
         &mut self,
         verdict: &Verdict,
         standing: Standing,
-        admission: impl FnMut(&Target) -> Admission,
+        mut admission: impl FnMut(&Target) -> Admission,
         now: Tick,
     ) -> Step {
         let Some((at, target)) = self
@@ -130,6 +150,7 @@ impl Plan {
             return Step::GiveUp(Reason::Final);
         };
         if self.replaces_connection(verdict, standing, now) {
+            self.replacement = Chance::Used;
             return Step::RetryAfter {
                 target: at,
                 delay: Duration::ZERO,
@@ -139,8 +160,19 @@ impl Plan {
         let Some(kind) = verdict.kind else {
             return Step::GiveUp(Reason::Final);
         };
-        let (again, next) = manners(kind, &verdict.evidence, target.owner());
+        let resend = self.limits.resend_unknown;
+        let (mut again, mut next) = manners(kind, &verdict.evidence, target.owner(), resend);
+        if let Some(rule) = self.detours.on.get(&kind).cloned() {
+            again = Again::Never;
+            if !self.follow(rule, at) {
+                return Step::GiveUp(Reason::Final);
+            }
+            if next == Next::Never {
+                next = Next::Yes;
+            }
+        }
         if standing == Standing::Current
+            && !(kind == Kind::RateLimit && self.has_other_key(&target, &mut admission))
             && let Some(delay) = self.delay(kind, verdict, again, now)
         {
             self.retries += 1;
@@ -148,18 +180,40 @@ impl Plan {
         }
         match next {
             Next::Never => return Step::GiveUp(Reason::Final),
-            Next::Once if !self.unknown_end.take() => return Step::GiveUp(Reason::Exhausted),
+            Next::Once if !self.unknown_end.take() => return Step::GiveUp(Reason::UnknownEnd),
             Next::Once | Next::Yes => {}
         }
         if verdict.scope != Scope::Key {
             self.spend_model(&target);
         }
+        if kind == Kind::ContextLength {
+            self.spend_name(target.model());
+        }
         self.next(admission, now)
+    }
+
+    /// Whether another target could still be asked, should the attempt that was last named come to no answer. `admits`
+    /// says what a target's breakers say.
+    pub fn has_others(&self, admits: impl Fn(&Target) -> bool) -> bool {
+        let may_go_on = self.attempts + 1 < self.limits.max_attempts
+            && (self.unknown_end == Chance::Left || self.limits.resend_unknown);
+        let visited = self.visiting.and_then(|at| self.targets.get(at));
+        let mut left = self.targets.iter().zip(&self.spent);
+        may_go_on
+            && left.any(|(target, spent)| {
+                let is_other = visited.is_none_or(|visited| !visited.is_same_model(target));
+                !spent && is_other && admits(target)
+            })
     }
 
     /// Attempts that got a verdict. A replaced connection is none.
     pub fn attempts(&self) -> u32 {
         self.attempts
+    }
+
+    /// Whether a retry was left out since the calls' common budget was spent.
+    pub fn is_retry_denied(&self) -> bool {
+        self.retry_denied
     }
 
     /// What is left of the call's budget.
@@ -197,13 +251,27 @@ impl Plan {
     }
 
     fn visit(&mut self, at: usize) -> Step {
-        if let Some(spent) = self.spent.get_mut(at) {
-            *spent = true;
-        }
+        self.spend(at);
         self.visiting = Some(at);
         self.retries = 0;
         self.replacement = Chance::Left;
         Step::Try(at)
+    }
+
+    /// The target is not visited any more, wherever it stands.
+    fn spend(&mut self, at: usize) {
+        if let Some(visited) = self.targets.get(at) {
+            for (target, spent) in self.targets.iter().zip(&mut self.spent) {
+                *spent |= target == visited;
+            }
+        }
+    }
+
+    /// What is too long for a model is too long for it everywhere.
+    fn spend_name(&mut self, model: &str) {
+        for (target, spent) in self.targets.iter().zip(&mut self.spent) {
+            *spent |= target.model() == model;
+        }
     }
 
     /// What ails one model is not mended by another key to it.
@@ -211,42 +279,6 @@ impl Plan {
         for (target, spent) in self.targets.iter().zip(&mut self.spent) {
             *spent |= target.is_same_model(failed);
         }
-    }
-
-    /// A connection that was dead before the provider began is replaced once a visit: no attempt, no retry.
-    fn replaces_connection(&mut self, verdict: &Verdict, standing: Standing, now: Tick) -> bool {
-        let replaceable =
-            matches!(verdict.evidence, Evidence::Fault(fault) if fault.is_replaceable());
-        replaceable
-            && standing != Standing::Outdated
-            && !self.remaining(now).is_zero()
-            && self.replacement.take()
-    }
-
-    fn delay(
-        &mut self,
-        kind: Kind,
-        verdict: &Verdict,
-        again: Again,
-        now: Tick,
-    ) -> Option<Duration> {
-        if !verdict.retryable
-            || self.retries >= self.limits.retries
-            || self.attempts >= self.limits.max_attempts
-        {
-            return None;
-        }
-        let delay = match (again, verdict.wait()) {
-            (Again::AtOnce, _) if self.retries == 0 => Duration::ZERO,
-            (Again::AtOnce | Again::Never, _) => return None,
-            (Again::Backoff, Some(hint)) if hint <= self.limits.max_wait => hint,
-            (Again::Backoff, Some(_)) => return None,
-            (Again::Backoff, None) if kind == Kind::Overloaded => {
-                self.jitter.delay(OVERLOADED_BASE, self.retries)
-            }
-            (Again::Backoff, None) => self.jitter.delay(BASE, self.retries),
-        };
-        (delay < self.remaining(now)).then_some(delay)
     }
 }
 

@@ -88,6 +88,8 @@ pub enum Reason {
     Budget,
     /// The call's attempts are spent.
     Attempts,
+    /// It may be running at two targets without our knowing its end, and nobody else is asked.
+    UnknownEnd,
 }
 
 impl Reason {
@@ -99,6 +101,7 @@ impl Reason {
             Self::Refused => "refused",
             Self::Budget => "budget",
             Self::Attempts => "attempts",
+            Self::UnknownEnd => "unknown_end",
         }
     }
 }

@@ -25,9 +25,16 @@ pub(super) enum Next {
     Never,
 }
 
-/// The table: what a failure of this kind leads to.
-pub(super) fn manners(kind: Kind, evidence: &Evidence, owner: Owner) -> (Again, Next) {
+/// The table: what a failure of this kind leads to. `resend` is the operator's word that a request whose outcome is
+/// unknown may be carried out twice.
+pub(super) fn manners(
+    kind: Kind,
+    evidence: &Evidence,
+    owner: Owner,
+    resend: bool,
+) -> (Again, Next) {
     match (kind, evidence) {
+        _ if resend && is_outcome_unknown(kind, evidence) => (Again::Backoff, Next::Yes),
         (Kind::RateLimit | Kind::Overloaded | Kind::ServerError, _) => (Again::Backoff, Next::Yes),
         // 408, 504: somebody answered, so the end is known.
         (Kind::Timeout, _) if evidence.status().is_some() => (Again::Backoff, Next::Yes),
@@ -51,4 +58,17 @@ pub(super) fn manners(kind: Kind, evidence: &Evidence, owner: Owner) -> (Again, 
         (Kind::Auth | Kind::Permission, _) if owner == Owner::Gateway => (Again::Never, Next::Yes),
         _ => (Again::Never, Next::Never),
     }
+}
+
+/// Whether the request may have been carried out, and be paid for, without our seeing the end of it.
+pub(crate) fn is_outcome_unknown(kind: Kind, evidence: &Evidence) -> bool {
+    let broke_off = matches!(
+        kind,
+        Kind::Network | Kind::Timeout | Kind::StreamStall | Kind::StreamTruncated
+    );
+    let began = match evidence {
+        Evidence::Fault(fault) => !fault.nothing_sent() && !fault.is_replaceable(),
+        evidence => evidence.status().is_none(),
+    };
+    broke_off && began
 }

@@ -38,7 +38,7 @@ pub(super) use self::judge::{Judge, Judgement};
 use self::queue::Queue;
 pub use self::reasoning::reasoning_first_token;
 use self::timers::Pace;
-pub use self::timers::{StreamTimers, Timer};
+pub use self::timers::{StreamTimers, Timer, read_timeout};
 use super::{Dialect, ErrorEvent, Framing, Scanner, Usage};
 use crate::classify::Transcript;
 use crate::evidence::Fault;

@@ -32,13 +32,19 @@ impl Route {
         let model: Option<Pattern> =
             section.need("model", "the models it serves: a name, or a glob");
         outline.model = model.as_ref().map(|model| model.as_str().to_owned());
+        let before = section.document.findings_so_far();
         let targets = targets(section, survey, &mut outline);
+        let all_read = section.document.findings_so_far() == before;
         let strategy = section.choice(
             "strategy",
             STRATEGIES,
             Some("priority"),
             "in which order targets are tried",
         );
+        let strategy = strategy.unwrap_or_default();
+        if strategy == Strategy::Cheapest && all_read {
+            ensure_prices(section, &targets);
+        }
         let budget = section.opt(
             "budget",
             Some(secs(120)),
@@ -62,7 +68,7 @@ impl Route {
         );
         let route = Self {
             targets,
-            strategy: strategy.unwrap_or_default(),
+            strategy,
             budget,
             retries,
             max_attempts,
@@ -71,6 +77,12 @@ impl Route {
                 secs(30),
                 "longest wait within a call on a provider's word",
             ),
+            resend_unknown: section.get(
+                "resend_unknown",
+                false,
+                "send a request whose outcome is unknown again, under one Idempotency-Key",
+            ),
+            hedge: hedge(section),
             hold_back: section.get(
                 "hold_back",
                 secs(0),
@@ -83,6 +95,28 @@ impl Route {
         };
         survey.routes.push(outline);
         Some(route)
+    }
+}
+
+fn hedge(section: &mut Section<'_, '_>) -> Option<f64> {
+    let doc = "share of answers, such as 0.95, after whose time a second target is asked as well";
+    let share = section.opt("hedge", None, doc);
+    let fits = share.is_none_or(|share| (0.5..=0.999).contains(&share));
+    section.ensure(fits, "hedge", "is out of range", "write 0.5 to 0.999");
+    share
+}
+
+/// What has no price could not be compared.
+fn ensure_prices(section: &mut Section<'_, '_>, targets: &[Target]) {
+    for (at, target) in targets.iter().enumerate() {
+        if target.price.is_none() {
+            let remedy = "strategy = \"cheapest\" compares prices; write price = 2.5 or price = { input = 2.5, output = 10 }";
+            section.mistake_below(
+                &format!("targets[{at}].price"),
+                "is missing",
+                remedy.to_owned(),
+            );
+        }
     }
 }
 
@@ -103,50 +137,6 @@ fn targets(section: &mut Section<'_, '_>, survey: &Survey, outline: &mut Outline
         );
     }
     targets
-}
-
-impl Target {
-    fn read(section: &mut Section<'_, '_>, survey: &Survey, outline: &mut Outline) -> Option<Self> {
-        let provider: Option<String> = section.need("provider", "a name in providers");
-        let model = section.opt(
-            "model",
-            None,
-            "the model to ask it for; else the one that the caller named",
-        );
-        let price = section.opt(
-            "price",
-            None,
-            "US dollars per million tokens, for strategy = \"cheapest\"",
-        );
-        let price_fits = price.is_none_or(|price: f64| price.is_finite() && price >= 0.0);
-        section.ensure(price_fits, "price", "is out of range", "write 0 or more");
-        let weight = section.opt(
-            "weight",
-            None,
-            "share of the calls, for strategy = \"weighted\"",
-        );
-        let weight_fits = weight.is_none_or(|weight| (1..=1_000_000).contains(&weight));
-        section.ensure(
-            weight_fits,
-            "weight",
-            "is out of range",
-            "write 1 to 1000000",
-        );
-        let provider = provider?;
-        let key = section.path("provider");
-        if let Some(remedy) = survey.unknown_provider(&provider) {
-            section.document.mistake(&key, "no such provider", remedy);
-            return None;
-        }
-        let target = Self {
-            provider,
-            model,
-            price,
-            weight,
-        };
-        outline.targets.push((key, target.clone()));
-        Some(target)
-    }
 }
 
 fn on_exhausted(
@@ -171,7 +161,12 @@ fn on_exhausted(
         found.extend(match step.get_ref().as_str() {
             Some("cache") => Some(OnExhausted::Cache),
             Some("wait") => Some(OnExhausted::Wait),
-            Some("queue") => Some(OnExhausted::Queue),
+            Some("queue") => {
+                section
+                    .document
+                    .note_later(&format!("{path}[{at}]"), "queue");
+                Some(OnExhausted::Queue)
+            }
             _ => elsewhere(section, format!("{path}[{at}]"), step, survey, outline)
                 .map(OnExhausted::Elsewhere),
         });
@@ -188,16 +183,20 @@ fn on_kinds(
     let mut named = Outline::new(section.own_path());
     for kind in Kind::ALL {
         let doc = "after such a failure, instead of the usual";
-        let Some(value) = section.raw(
-            kind.as_str(),
-            "\"next\", \"return\", a target or a route",
-            doc,
-        ) else {
+        let form = match kind {
+            Kind::ContextLength => "\"next\", \"return\", \"bigger\", a target or a route",
+            _ => "\"next\", \"return\", a target or a route",
+        };
+        let Some(value) = section.raw(kind.as_str(), form, doc) else {
             continue;
         };
         let step = match value.get_ref().as_str() {
             Some("next") => Some(OnKind::Next),
             Some("return") => Some(OnKind::Return),
+            Some("bigger") if kind == Kind::ContextLength => {
+                outline.wants_contexts = Some(section.path(kind.as_str()));
+                Some(OnKind::Bigger)
+            }
             _ => elsewhere(
                 section,
                 section.path(kind.as_str()),
@@ -236,12 +235,7 @@ fn elsewhere<'t>(
                 outline.links.push((path, text.to_string()));
                 return Some(Elsewhere::Route(text.to_string()));
             }
-            let target = Target {
-                provider: provider.to_owned(),
-                model,
-                price: None,
-                weight: None,
-            };
+            let target = Target::named(provider, model);
             outline.targets.push((path, target.clone()));
             Some(Elsewhere::Target(target))
         }

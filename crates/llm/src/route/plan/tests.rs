@@ -1,11 +1,14 @@
 //! The routing table row by row, and what holds whatever happens.
 
+mod detours;
+mod hedges;
+mod whatever;
+
 use std::collections::BTreeMap;
 
-use proptest::prelude::*;
-
 use super::*;
-use crate::evidence::Fault;
+use crate::evidence::{Evidence, Fault};
+use crate::route::OnFailure;
 use crate::target::Owner;
 
 const T0: Tick = Tick::ZERO;
@@ -254,7 +257,7 @@ fn report_82_an_unknown_end_costs_one_more_target_at_most() {
     ] {
         assert_eq!(
             course(&mut plan_of(targets.clone(), 3), &verdict),
-            (vec![0, 1], Reason::Exhausted)
+            (vec![0, 1], Reason::UnknownEnd)
         );
     }
     let unsent = broken(Kind::Timeout, Fault::ConnectTimeout);
@@ -438,151 +441,4 @@ fn a_spent_budget_ends_the_call() {
     );
     assert_eq!(step, Step::GiveUp(Reason::Budget));
     assert_eq!(plan.remaining(at(500)), Duration::ZERO);
-}
-
-fn any_verdict() -> impl Strategy<Value = Verdict> {
-    let evidence = prop_oneof![
-        any::<u16>().prop_map(Evidence::Status),
-        prop::sample::select(
-            &[
-                Fault::Dns,
-                Fault::ConnectTimeout,
-                Fault::Stale,
-                Fault::NotProcessed,
-                Fault::Reset,
-                Fault::Deadline,
-                Fault::Stall,
-            ][..]
-        )
-        .prop_map(Evidence::Fault),
-        Just(Evidence::EmptyBody),
-    ];
-    let hint = prop::option::weighted(0.3, (0_u64..100).prop_map(Duration::from_secs));
-    (prop::sample::select(&Kind::ALL[..]), evidence, hint).prop_map(|(kind, evidence, hint)| {
-        Verdict {
-            retry_after: hint,
-            ..Verdict::failure(kind, evidence)
-        }
-    })
-}
-
-fn any_admission() -> impl Strategy<Value = Admission> {
-    prop_oneof![
-        4 => Just(Admission::Ready),
-        1 => Just(Admission::Probe),
-        2 => (0_u64..60).prop_map(|seconds| Admission::Refused(Duration::from_secs(seconds))),
-        1 => (0_u64..60).prop_map(|seconds| Admission::Held(Duration::from_secs(seconds))),
-    ]
-}
-
-#[derive(Clone, Debug)]
-struct Event {
-    verdict: Verdict,
-    standing: Standing,
-    admissions: Vec<Admission>,
-    took: u64,
-    /// The step could not be taken.
-    denied: bool,
-}
-
-fn any_event() -> impl Strategy<Value = Event> {
-    let standing = prop::sample::select(
-        &[
-            Standing::Current,
-            Standing::Current,
-            Standing::Probe,
-            Standing::Outdated,
-        ][..],
-    );
-    (
-        any_verdict(),
-        standing,
-        prop::collection::vec(any_admission(), 5),
-        0_u64..20_000,
-        prop::bool::weighted(0.15),
-    )
-        .prop_map(|(verdict, standing, admissions, took, denied)| Event {
-            verdict,
-            standing,
-            admissions,
-            took,
-            denied,
-        })
-}
-
-proptest! {
-    #[test]
-    fn whatever_happens_the_limits_hold(
-        keys in prop::collection::vec((0_usize..3, 0_usize..3), 0..5),
-        (retries, max_attempts, budget) in (0_u32..5, 1_u32..9, 1_u64..200),
-        seed in any::<u64>(),
-        events in prop::collection::vec(any_event(), 40),
-    ) {
-        let targets: Vec<_> = keys.iter().map(|(p, k)| target(&format!("p{p}"), &format!("k{k}"))).collect();
-        let limits = Limits { budget: Duration::from_secs(budget), retries, max_attempts, ..Limits::default() };
-        let end = T0 + limits.budget;
-        let mut plan = Plan::new(targets.clone(), limits, seed, T0);
-        let mut now = T0;
-        let mut visits = vec![0_u32; targets.len()];
-        let mut sends = vec![0_u32; targets.len()];
-        let mut verdicts = 0;
-        let mut last: Option<(usize, Event)> = None;
-        let (mut ended, mut waits) = (false, false);
-        for event in events {
-            // Two targets may be the same one; then they admit alike.
-            let admits = |wanted: &Target| {
-                let at = targets.iter().position(|target| target == wanted).unwrap();
-                event.admissions[at]
-            };
-            let step = match &last {
-                Some((_, before)) if !before.denied => {
-                    verdicts += 1;
-                    plan.after(&before.verdict, before.standing, admits, now)
-                }
-                _ => plan.next(admits, now),
-            };
-            match step {
-                Step::Try(to) => {
-                    prop_assert!(now < end);
-                    prop_assert!(matches!(admits(&targets[to]), Admission::Ready | Admission::Probe));
-                    visits[to] += 1;
-                    sends[to] += 1;
-                    prop_assert_eq!(visits[to], 1);
-                    if matches!(admits(&targets[to]), Admission::Ready) {
-                        let due = (0..targets.len()).find(|at| visits[*at] == 0
-                            && admits(&targets[*at]) == Admission::Probe
-                            && !targets.iter().zip(&visits).any(|(t, v)| *v > 0 && t.is_same_model(&targets[*at])));
-                        prop_assert_eq!(due, None, "a probe that is due goes first");
-                    }
-                    last = Some((to, event));
-                }
-                Step::RetryAfter { target: to, delay } => {
-                    let (from, before) = last.clone().unwrap();
-                    prop_assert_eq!(from, to);
-                    prop_assert!(!before.denied && before.standing != Standing::Outdated);
-                    let replaced = matches!(before.verdict.evidence, Evidence::Fault(fault) if fault.is_replaceable());
-                    prop_assert!(before.standing == Standing::Current || replaced);
-                    prop_assert!(now + delay < end);
-                    now = now + delay;
-                    sends[to] += 1;
-                    last = Some((to, event));
-                }
-                Step::Wait(wait) => {
-                    prop_assert!(now + wait < end && !wait.is_zero());
-                    (now, waits) = (now + wait, true);
-                    if let Some((_, before)) = &mut last {
-                        before.denied = true;
-                    }
-                    continue;
-                }
-                Step::GiveUp(_) => { ended = true; break }
-            }
-            // One more than retries + 1, for a replaced connection.
-            prop_assert!(sends.iter().all(|sends| *sends <= retries + 2));
-            prop_assert!(plan.attempts() <= max_attempts && plan.attempts() <= verdicts);
-            now = now + Duration::from_millis(last.as_ref().map_or(0, |(_, event)| event.took));
-        }
-        // A key may be held again and again, until the budget ends.
-        prop_assert!(ended || waits, "every plan comes to an end");
-    }
 }

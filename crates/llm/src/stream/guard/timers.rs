@@ -6,6 +6,9 @@ use fuseline_core::Tick;
 
 /// How long tokens may take to come up to `min_tokens_per_second`.
 const RATE_WINDOW: Duration = Duration::from_secs(10);
+/// What belongs to a complete answer, its usage for example, comes at once or not at all: some servers leave the
+/// connection open.
+const AFTER_THE_END: Duration = Duration::from_secs(3);
 /// Roughly so many bytes of text make a token.
 const BYTES_PER_TOKEN: usize = 4;
 
@@ -87,9 +90,7 @@ impl StreamTimers {
     /// ```
     #[must_use]
     pub fn for_read_timeout(self, seconds: &str) -> Self {
-        let seconds: Option<f64> = seconds.trim().parse().ok();
-        let wait = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-        let Some(wait) = wait.filter(|wait| !wait.is_zero()) else {
+        let Some(wait) = read_timeout(seconds) else {
             return self;
         };
         Self {
@@ -213,6 +214,10 @@ impl Pace {
     ) -> Option<(Tick, Timer)> {
         let has_begun = self.first_content.is_some();
         let goes_on = has_begun && !is_complete;
+        let lingers = |timer| match timer {
+            Timer::Idle if is_complete => Some(timers.idle.min(AFTER_THE_END)),
+            timer => timers.limit(timer),
+        };
         let running = [
             (Timer::FirstToken, (!has_begun).then_some(self.first_from)),
             (Timer::Stall, goes_on.then_some(self.stall_from)),
@@ -222,7 +227,14 @@ impl Pace {
         ];
         let deadlines = running
             .into_iter()
-            .filter_map(|(timer, from)| Some((from? + timers.limit(timer)?, timer)));
+            .filter_map(|(timer, from)| Some((from? + lingers(timer)?, timer)));
         deadlines.min_by_key(|(at, _)| *at)
     }
+}
+
+/// What an SDK says in `x-stainless-read-timeout`: for how long it waits between bytes; none where that is no time.
+pub fn read_timeout(seconds: &str) -> Option<Duration> {
+    let seconds: Option<f64> = seconds.trim().parse().ok();
+    let wait = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    wait.filter(|wait| !wait.is_zero())
 }

@@ -1,0 +1,50 @@
+//! `Steering`: what a caller says of his call in headers, to the gateway and not to any target.
+
+use std::time::Duration;
+
+use fuseline_llm::Fallback;
+use http::header::HeaderMap;
+
+use super::refusal::Refusal;
+
+const FALLBACK_HEADER: &str = "x-fuseline-fallback";
+const ROUTE_HEADER: &str = "x-fuseline-route";
+const BUDGET_HEADER: &str = "x-fuseline-budget-ms";
+/// How often an SDK has repeated this call already.
+const RETRY_COUNT: &str = "x-stainless-retry-count";
+
+/// What a caller asks of the gateway itself.
+pub(super) struct Steering {
+    pub(super) route: Option<String>,
+    pub(super) fallback: Fallback,
+    /// What he gives the call until its answer is committed.
+    pub(super) budget: Duration,
+    /// His SDK has sent the same call before.
+    pub(super) is_repeated: bool,
+}
+
+impl Steering {
+    pub(super) fn of(headers: &HeaderMap) -> Result<Self, Refusal> {
+        let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+        let off = text(FALLBACK_HEADER).is_some_and(|value| value.eq_ignore_ascii_case("off"));
+        let fallback = if off { Fallback::Off } else { Fallback::On };
+        let budget = match (headers.get(BUDGET_HEADER), number(headers, BUDGET_HEADER)) {
+            (None, _) => Duration::MAX,
+            (Some(_), Some(millis)) if millis > 0 => Duration::from_millis(millis),
+            (Some(_), _) => {
+                let form = "a whole number of milliseconds, such as 30000";
+                return Err(Refusal::bad_header(BUDGET_HEADER, form));
+            }
+        };
+        Ok(Self {
+            route: text(ROUTE_HEADER).map(str::to_owned),
+            fallback,
+            budget,
+            is_repeated: number(headers, RETRY_COUNT).is_some_and(|count| count > 0),
+        })
+    }
+}
+
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
+}
