@@ -13,6 +13,7 @@ use axum::response::{IntoResponse, Json, Response};
 use axum::routing::get;
 use secrecy::SecretString;
 
+use crate::fleet::Gauge;
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
@@ -27,6 +28,7 @@ struct Seen {
     tasks: Tasks,
     token: Option<SecretString>,
     meter: Meter,
+    gauge: Gauge,
 }
 
 impl Admin {
@@ -35,12 +37,14 @@ impl Admin {
         tasks: Tasks,
         token: Option<SecretString>,
         meter: Meter,
+        gauge: Gauge,
     ) -> Self {
         Self(Arc::new(Seen {
             proxy,
             tasks,
             token,
             meter,
+            gauge,
         }))
     }
 }
@@ -88,7 +92,7 @@ async fn ready(State(admin): State<Admin>) -> (StatusCode, &'static str) {
 
 async fn metrics(State(admin): State<Admin>) -> Response {
     let (registry, kept) = (admin.0.proxy.registry(), admin.0.meter.read());
-    match fuseline_telemetry::metrics_page(registry, kept) {
+    match fuseline_telemetry::metrics_page(registry, kept, admin.0.gauge.read()) {
         Ok(page) => ([(CONTENT_TYPE, fuseline_telemetry::CONTENT_TYPE)], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

@@ -8,4 +8,4 @@ mod names;
 mod prometheus;
 
 pub use log::TransitionLog;
-pub use prometheus::{CONTENT_TYPE, KeptState, metrics_page};
+pub use prometheus::{CONTENT_TYPE, FleetState, KeptState, metrics_page};

@@ -33,16 +33,42 @@ pub struct KeptState {
     pub is_failing: bool,
 }
 
-/// The metrics of all breakers, as a scraper reads them; with those of what is kept, where it is.
+/// How the fleet fares.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "plain data that callers write out"
+)]
+pub struct FleetState {
+    /// Whether this replica decides by itself.
+    pub is_degraded: bool,
+    /// Replicas at the last exchange.
+    pub replicas: u64,
+    /// Exchanges tried.
+    pub turns: u64,
+    /// Exchanges that failed.
+    pub failures: u64,
+    /// Breakers whose state had to be told again.
+    pub resets: u64,
+}
+
+/// The metrics of all breakers, as a scraper reads them; with those of what is kept and of the fleet, where there is such.
 ///
 /// # Errors
 /// Never in practice: writing into a string does not fail.
-pub fn metrics_page(registry: &Registry, kept: Option<KeptState>) -> Result<String, fmt::Error> {
+pub fn metrics_page(
+    registry: &Registry,
+    kept: Option<KeptState>,
+    fleet: Option<FleetState>,
+) -> Result<String, fmt::Error> {
     let mut page = String::new();
     let mut metrics = prometheus_client::registry::Registry::default();
     metrics.register_collector(Box::new(Breakers(registry.clone())));
     if let Some(kept) = kept {
         metrics.register_collector(Box::new(kept));
+    }
+    if let Some(fleet) = fleet {
+        metrics.register_collector(Box::new(fleet));
     }
     encode(&mut page, &metrics)?;
     Ok(page)
@@ -62,6 +88,30 @@ impl Collector for KeptState {
         let (name, help) = (names::FAILING, names::FAILING_HELP);
         let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
         ConstGauge::new(i64::from(self.is_failing)).encode(metric)
+    }
+}
+
+impl Collector for FleetState {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
+        for (counter, value) in [
+            (names::FLEET_TURNS, self.turns),
+            (names::FLEET_FAILURES, self.failures),
+            (names::FLEET_RESETS, self.resets),
+        ] {
+            let metric =
+                encoder.encode_descriptor(counter.name, counter.help, None, MetricType::Counter)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        let degraded = i64::from(self.is_degraded);
+        let replicas = i64::try_from(self.replicas).unwrap_or(i64::MAX);
+        for (name, help, value) in [
+            (names::FLEET_DEGRADED, names::FLEET_DEGRADED_HELP, degraded),
+            (names::FLEET_REPLICAS, names::FLEET_REPLICAS_HELP, replicas),
+        ] {
+            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+            ConstGauge::new(value).encode(metric)?;
+        }
+        Ok(())
     }
 }
 
@@ -237,7 +287,7 @@ mod tests {
     fn an_opening_is_counted_once_and_the_rejections_after_it() {
         let (registry, _) = registry();
         fail(&registry, "k", Kind::ServerError, 7);
-        let page = metrics_page(&registry, None).unwrap();
+        let page = metrics_page(&registry, None, None).unwrap();
         for line in [
             r#"breaker_opened_total{scope="model",provider="p",model="m"} 1"#,
             r#"breaker_opened_total{scope="provider",provider="p",model=""} 0"#,
@@ -256,7 +306,7 @@ mod tests {
         let (registry, _) = registry();
         fail(&registry, "one", Kind::RateLimit, 5);
         fail(&registry, "two", Kind::RateLimit, 5);
-        let page = metrics_page(&registry, None).unwrap();
+        let page = metrics_page(&registry, None, None).unwrap();
         let line = r#"breaker_opened_total{scope="key",provider="p",model=""} 2"#;
         assert_eq!(
             page.lines().filter(|other| *other == line).count(),
@@ -267,7 +317,7 @@ mod tests {
 
     #[test]
     fn an_empty_registry_has_an_empty_page() {
-        let page = metrics_page(&registry().0, None).unwrap();
+        let page = metrics_page(&registry().0, None, None).unwrap();
         assert!(page.ends_with("# EOF\n"));
         assert!(!page.contains("state_stored"));
     }
@@ -280,7 +330,7 @@ mod tests {
             failures: 1,
             is_failing: true,
         };
-        let page = metrics_page(&registry().0, Some(kept)).unwrap();
+        let page = metrics_page(&registry().0, Some(kept), None).unwrap();
         for line in [
             "state_stored_total 7",
             "state_dropped_total 2",
@@ -288,6 +338,29 @@ mod tests {
             "state_failing 1",
         ] {
             assert!(page.lines().any(|other| other == line), "{line}\n{page}");
+        }
+    }
+
+    #[test]
+    fn how_the_fleet_fares_is_on_the_page_where_there_is_one() {
+        let page = |fleet| metrics_page(&registry().0, None, fleet).unwrap();
+        assert!(!page(None).contains("fleet_"));
+        let fleet = FleetState {
+            is_degraded: true,
+            replicas: 3,
+            turns: 9,
+            failures: 4,
+            resets: 1,
+        };
+        let page = page(Some(fleet));
+        for line in [
+            "fleet_degraded 1",
+            "fleet_replicas 3",
+            "fleet_exchanges_total 9",
+            "fleet_failures_total 4",
+            "fleet_state_reset_total 1",
+        ] {
+            assert!(page.lines().any(|found| found == line), "{line}: {page}");
         }
     }
 }

@@ -14,6 +14,7 @@ mod demo;
 mod exhausted;
 mod fallback;
 mod field_reports;
+mod fleet;
 mod guarded;
 mod layers;
 mod logs;
