@@ -5,6 +5,7 @@ command -v cc >/dev/null || missing+=(gcc libc6-dev)
 command -v valgrind >/dev/null || missing+=(valgrind)
 PATH=$PATH:/usr/sbin # where nginx is
 command -v nginx >/dev/null || missing+=(nginx)
+command -v redis-server >/dev/null || missing+=(redis-server)
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
 if ((${#missing[@]})); then
     as_root=$([[ $(id -u) == 0 ]] || echo sudo)

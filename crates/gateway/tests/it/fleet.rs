@@ -3,15 +3,14 @@
 mod redis;
 mod trouble;
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fuseline_gateway::Gateway;
 use fuseline_mock::{Mock, Reply};
 use serde_json::Value;
+use tokio::time::Instant;
 
-use crate::support::{
-    Answer, breaker, chat, config, gateway, get, openai, route, send, until, within,
-};
+use crate::support::{Answer, breaker, chat, gateway, get, openai, route, send, until, within};
 use redis::Redis;
 
 const TOUCHY: &str = "[breaker]\ntrip = [{ rule = \"consecutive\", failures = 4 }]\ncooldown = \"1s\"\njitter = 0.0\nsuccesses_to_close = 1\nprobe_timeout = \"2s\"\n";

@@ -7,11 +7,27 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local number = function(text) return tonumber(text) or 0 end
 local text = function(value) return string.format('%.0f', value) end
 
+local STATES = { open = true, closed = true, forced_open = true, forced_closed = true }
+
+-- What is not ours, or damaged, is begun anew: replicas that know better tell it again.
+local function is_sound(held)
+    if number(held.version) == 0 then return true end
+    local is_json, body = pcall(cjson.decode, held.body)
+    return STATES[held.state] and tonumber(held.ends) and is_json and type(body) == 'table' and type(body.by) == 'string'
+        and type(body.since) == 'number' and type(body.episodes) == 'number' and type(body.observed) == 'number'
+        and type(body.threshold) == 'number'
+end
+
 local held, counts = {}, {}
-local all = redis.call('HGETALL', key)
+local is_ours = redis.call('TYPE', key).ok == 'hash'
+local all = is_ours and redis.call('HGETALL', key) or {}
 for at = 1, #all, 2 do
     local who = string.match(all[at], '^c:(.*)$')
     if who then counts[who] = all[at + 1] else held[all[at]] = all[at + 1] end
+end
+if not is_ours or not is_sound(held) then
+    redis.call('DEL', key)
+    held = {}
 end
 local version, token, lease_ends = number(held.version), number(held.token), number(held.lease_ends)
 local good, quiet_until, holder = number(held.good), number(held.quiet_until), held.holder
@@ -60,6 +76,7 @@ local reply = { text(now), text(taken), text(version), state or '', text(ends), 
     lease_ends > now and holder or '', text(lease_ends), text(good) }
 for who, told in pairs(counts) do
     local at, what = string.match(told, '^(%d+) (.*)$')
+    at = at or '0'
     if number(at) + COUNTED > now then
         local last = #reply
         reply[last + 1], reply[last + 2], reply[last + 3] = who, at, what

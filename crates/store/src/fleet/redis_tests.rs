@@ -268,6 +268,8 @@ fn a_user_of_its_own_needs_few_commands_and_one_pattern_of_keys() {
         "~team:*",
         "-@all",
         "+eval",
+        "+del",
+        "+type",
         "+evalsha",
         "+script|load",
         "+select",
@@ -321,4 +323,42 @@ fn a_frozen_server_costs_no_more_than_its_limit() {
     );
     signal("-CONT");
     link.turn(&turn(Vec::new())).unwrap();
+}
+
+#[test]
+fn report_94_a_key_that_is_broken_is_begun_anew() {
+    let redis = Redis::start(&[]);
+    let mut link = redis.link("a");
+    let key = r#"test:{["provider","p",null]}"#;
+    let breakages: [&[&str]; 6] = [
+        &["SET", key, "garbage"],
+        &["HSET", key, "body", "garbage"],
+        &["HSET", key, "body", "{\"by\":7}"],
+        &["HSET", key, "state", "from_the_future"],
+        &["HSET", key, "ends", "never"],
+        &["DEL", key],
+    ];
+    for breakage in breakages {
+        let now = link.turn(&turn(Vec::new())).unwrap().present.unwrap().now;
+        let mut step = Step {
+            me: 0,
+            late: false,
+            offer: Some((4, 0, false, 0, true)),
+            ask: 0,
+            token: 0,
+            good: 0,
+        };
+        let name = ScopeName::provider("p");
+        let offer = step.request(name.clone(), now);
+        let replies = link.turn(&turn(vec![offer.clone()])).unwrap().replies;
+        assert!(replies[0].taken, "{breakage:?}");
+        redis.ask(breakage);
+        step.offer = None;
+        let look = step.request(name, now);
+        let reply = link.turn(&turn(vec![look])).unwrap().replies.remove(0);
+        assert_eq!((reply.version, reply.record), (0, None), "{breakage:?}");
+        let replies = link.turn(&turn(vec![offer])).unwrap().replies;
+        assert_eq!(replies[0].version, 4, "told again after {breakage:?}");
+        redis.ask(&["DEL", key]);
+    }
 }

@@ -273,7 +273,7 @@ fn report_95_a_new_replica_closes_nobodys_breaker_and_finds_it_open() {
 }
 
 #[test]
-fn report_98_with_the_server_away_each_decides_alone_and_its_open_outlives_the_return() {
+fn report_97_with_the_server_away_each_decides_alone_and_its_open_outlives_the_return() {
     let mut world = World::new(2);
     world
         .replicas
@@ -297,7 +297,7 @@ fn report_98_with_the_server_away_each_decides_alone_and_its_open_outlives_the_r
 }
 
 #[test]
-fn report_93_an_emptied_server_is_told_again_and_nothing_closes() {
+fn report_94_an_emptied_server_is_told_again_and_nothing_closes() {
     let mut world = World::new(3);
     world.word(2);
     world.pass(1_000);
@@ -332,7 +332,7 @@ fn an_operator_forces_all_and_releases_all() {
 }
 
 #[test]
-fn a_wait_that_the_provider_asked_one_key_for_is_everybodys() {
+fn report_105_a_wait_that_the_provider_asked_one_key_for_is_everybodys() {
     let mut world = World::new(2);
     let until = world.clock.now() + Duration::from_secs(30);
     world.breaker(0).hold(until);
@@ -342,4 +342,30 @@ fn a_wait_that_the_provider_asked_one_key_for_is_everybodys() {
         world.breaker(1).snapshot(world.clock.now()).hold_until,
         Some(until)
     );
+}
+
+#[test]
+fn report_92_three_failures_of_whatever_kind_and_the_server_is_left_alone() {
+    let mut world = World::new(1);
+    let failures = |world: &World| world.replicas[0].counters.failures.load(Relaxed);
+    world.replicas[0].away.store(true, Relaxed);
+    world.fail(0, 1);
+    world.pass(1_000);
+    assert_eq!(failures(&world), 3);
+    world.pass(9_000);
+    let asked = failures(&world);
+    assert!(
+        (4..=9).contains(&asked),
+        "{asked}: one at a time, at a distance"
+    );
+}
+
+#[test]
+fn report_99_ends_are_told_in_the_servers_time_whatever_the_replicas_clocks_say() {
+    let mut world = World::new(2);
+    world.word(0);
+    world.pass(250);
+    let until = world.breaker(1).history(0).pop().unwrap().until.unwrap();
+    let shelf = world.kept.lock().unwrap().shelves[&name()].clone();
+    assert_eq!(shelf.record.unwrap().until, until.as_millis() + SHIFT);
 }

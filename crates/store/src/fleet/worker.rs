@@ -26,9 +26,12 @@ use super::member::{Member, Orders, Probing, Sent, View};
 use super::message::{Reply, Request};
 use super::translate::{Meeting, news, saved, view};
 use super::turn::{Index, Server, Turn};
+use crate::moment::Moment;
 
 /// How often counts are exchanged.
 const EXCHANGE_EVERY: Duration = Duration::from_millis(100);
+/// Wall clocks that differ by more are told of, in ms.
+const SKEW: u64 = 5_000;
 /// How far back others' breakers are looked for, in ms.
 const LOOK_BACK: u64 = 1_000;
 
@@ -57,6 +60,8 @@ pub(crate) struct Worker {
     meeting: Option<Meeting>,
     due: Tick,
     alive: u64,
+    /// That the wall clocks differ has been said.
+    told_skew: bool,
     counters: Arc<Counters>,
 }
 
@@ -108,6 +113,7 @@ impl Worker {
             meeting: None,
             due: Tick::ZERO,
             alive: 1,
+            told_skew: false,
             counters,
         }
     }
@@ -169,6 +175,7 @@ impl Worker {
         };
         let is_first = self.meeting.replace(meeting).is_none();
         self.alive = present.alive;
+        self.tell_skew(present.now);
         self.counters
             .replicas
             .store(present.alive, Ordering::Relaxed);
@@ -336,6 +343,18 @@ impl Worker {
             }
             State::Open => part.member.confirm(),
             State::HalfOpen | State::ForcedOpen | State::ForcedClosed => {}
+        }
+    }
+
+    /// Nothing here goes by wall clocks, but logs of replicas are read side by side.
+    fn tell_skew(&mut self, server: u64) {
+        let here = Moment::read(self.registry.clock()).wall_ms;
+        if here.abs_diff(server) > SKEW && !self.told_skew {
+            self.told_skew = true;
+            tracing::warn!(
+                ms = here.abs_diff(server),
+                "the wall clock here and that of the fleet's Redis differ; breakers do not go by them, logs do"
+            );
         }
     }
 

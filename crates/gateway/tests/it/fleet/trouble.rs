@@ -3,11 +3,12 @@
 use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use fuseline_gateway::Gateway;
 use fuseline_mock::{Mock, Reply};
 use http::StatusCode;
+use tokio::time::Instant;
 
 use super::redis::Redis;
 use super::{all_are, call, fleet, metric, replica, state};
