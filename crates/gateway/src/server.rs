@@ -137,6 +137,10 @@ impl Gateway {
             0 => tracing::info!("drained"),
             cut => tracing::warn!(cut, "drain ended with connections still busy"),
         }
+        if let Some(fleet) = self.fleet.take() {
+            // Its exchanges are bounded. One that panicked has nothing to give back.
+            drop(tokio::task::spawn_blocking(|| fleet.leave()).await);
+        }
         if let Some(pump) = self.pump.take() {
             state::flush(pump).await;
         }

@@ -110,7 +110,7 @@ impl Fleet {
             loop {
                 worker.look();
                 if stopped.recv_timeout(LOOK_EVERY) != Err(RecvTimeoutError::Timeout) {
-                    return worker.part();
+                    return worker.leave();
                 }
             }
         };
@@ -129,7 +129,7 @@ impl Fleet {
         self.status.clone()
     }
 
-    /// Leaves, after the exchange that is under way; others hold what this replica has told them.
+    /// Leaves: gives its leases back, in one last exchange, and waits for that. What it has told holds.
     pub fn leave(self) {
         drop(self.stop);
         drop(self.thread.join());

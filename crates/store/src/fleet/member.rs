@@ -12,8 +12,8 @@
 //! and nothing replaces news that outrank it. A server that lost a record which still holds is told it again.
 //!
 //! **The lease.** While the fleet's record is open, probes need its lease. It is asked for when a call wants to probe, kept
-//! while a probe is out, given back when unused for a second, and ends by itself when its holder dies. Its token only grows;
-//! the result of a probe under an older one is refused.
+//! while a probe is out, given back when unused for a second, and ends by itself when its holder dies. Its token only grows:
+//! the result of a probe whose lease has gone to another waits for that one's, and is void where that has said something.
 
 use std::time::Duration;
 
@@ -382,6 +382,13 @@ impl Member {
     /// Changes up to this number came from the fleet.
     pub(crate) fn settle(&mut self, number: u64) {
         self.settled = number;
+    }
+
+    /// This replica leaves: its lease goes back with the next word, unless a probe is out.
+    pub(crate) fn leave(&mut self) {
+        if let Some(lease) = &mut self.lease {
+            lease.used = Tick::ZERO;
+        }
     }
 
     /// The server is out of reach: probes need nobody's leave until it is back.

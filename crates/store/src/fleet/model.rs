@@ -496,3 +496,47 @@ fn a_grant_that_nobody_uses_goes_back_after_a_second() {
     world.act(Act::Call(1));
     assert_eq!(world.replicas[1].local.probe, Some(Some(2)));
 }
+
+/// A probe that outlived its lease says something only where nobody else probes.
+#[test]
+fn the_result_of_a_probe_whose_lease_has_gone_to_another_waits_for_that_ones() {
+    let mut world = World::new(2);
+    let probe = |world: &mut World, at: usize| {
+        world.act(Act::Call(at));
+        world.sync(at);
+        world.act(Act::Call(at));
+    };
+    probe(&mut world, 0);
+    world.now += LEASE;
+    probe(&mut world, 1);
+    assert_eq!(world.replicas[1].local.probe, Some(Some(2)));
+    world.act(Act::Settle(0, true));
+    for _ in 0..3 {
+        world.sync(0);
+        assert_eq!(world.shelf.version, 1, "it waits");
+    }
+    world.act(Act::Settle(1, false));
+    world.sync(1);
+    world.sync(0);
+    assert_eq!(world.shelf.version, 2);
+    assert_eq!(world.replicas[0].local.state, State::Open);
+}
+
+/// A request for the lease that arrives when its sender has given up gets a lease that goes back at once.
+#[test]
+fn a_lease_that_comes_too_late_to_be_wanted_goes_back() {
+    let mut world = World::new(2);
+    world.act(Act::Call(0));
+    world.act(Act::Send(0));
+    world.act(Act::Abandon(0));
+    world.now += 900;
+    world.act(Act::Ghost(0));
+    assert_eq!(world.shelf.holder.as_deref(), Some("r0"));
+    world.now += 200;
+    world.sync(0); // finds it
+    world.sync(0); // gives it back
+    world.act(Act::Call(1));
+    world.sync(1);
+    world.act(Act::Call(1));
+    assert_eq!(world.replicas[1].local.probe, Some(Some(2)));
+}

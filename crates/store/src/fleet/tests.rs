@@ -369,3 +369,64 @@ fn report_99_ends_are_told_in_the_servers_time_whatever_the_replicas_clocks_say(
     let shelf = world.kept.lock().unwrap().shelves[&name()].clone();
     assert_eq!(shelf.record.unwrap().until, until.as_millis() + SHIFT);
 }
+
+/// Both have heard of an opening; then one is cut off.
+fn cut_off_while_open() -> World {
+    let mut world = World::new(2);
+    world.word(1);
+    world.pass(250);
+    assert_eq!(world.states(), [Open; 2]);
+    world.replicas[0].away.store(true, Relaxed);
+    world.pass(10_000);
+    world
+}
+
+/// It probes by itself, closes, and opens by its own counts.
+fn opens_by_itself(world: &mut World) {
+    assert_eq!([world.call(0), world.call(0)], [Ok(()); 2]);
+    assert_eq!(world.states()[0], Closed);
+    world.fail(0, 4);
+    assert_eq!(world.states()[0], Open);
+}
+
+#[test]
+fn an_opening_of_its_own_is_not_ended_by_a_closing_that_is_older() {
+    let mut world = cut_off_while_open();
+    assert_eq!(world.call(1), Err(Reason::Probing));
+    world.pass(100);
+    assert_eq!([world.call(1), world.call(1)], [Ok(()); 2]);
+    world.pass(100);
+    assert_eq!(world.states()[1], Closed);
+    opens_by_itself(&mut world);
+    world.replicas[0].away.store(false, Relaxed);
+    world.pass(4_000);
+    assert_eq!(world.states(), [Open, Closed]);
+}
+
+#[test]
+fn an_opening_of_its_own_joins_the_fleets_where_that_is_open_too() {
+    let mut world = cut_off_while_open();
+    opens_by_itself(&mut world);
+    world.replicas[0].away.store(false, Relaxed);
+    world.pass(4_000);
+    assert_eq!(world.states(), [Open; 2]);
+    assert_eq!(
+        world.call(0),
+        Err(Reason::Probing),
+        "the fleet's lease is asked for"
+    );
+}
+
+#[test]
+fn a_replica_that_leaves_gives_its_lease_back() {
+    let mut world = World::new(2);
+    world.word(0);
+    world.pass(10_100);
+    assert_eq!(world.call(0), Err(Reason::Probing));
+    world.pass(100);
+    world.replicas[0].worker.leave();
+    assert_eq!(world.call(1), Err(Reason::Probing));
+    drop(world.replicas.remove(0));
+    world.pass(100);
+    assert_eq!(world.call(0), Ok(()), "the other has it");
+}

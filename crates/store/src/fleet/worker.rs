@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use fuseline_core::{
-    Breaker, Evidence, Kind, Outcome, Policy, PolicySpec, Registry, ScopeName, State, Tick,
-    TripRule,
+    Breaker, Evidence, Kind, Outcome, Policy, PolicySpec, Registry, ScopeName, Snapshot, State,
+    Tick, TripRule,
 };
 
 use super::counts::{Counted, Counting};
@@ -263,21 +263,17 @@ impl Worker {
         }
         part.changes = changes;
         let view = view(breaker.as_ref(), &self.me, meeting, now);
+        let snapshot = breaker.as_ref().map(|one| one.snapshot(now));
+        if !is_named && snapshot.as_ref().is_none_or(is_quiet) && !part.member.is_busy(&view) {
+            return None;
+        }
         let evidence = breaker
             .as_ref()
             .map_or_else(Evidence::default, |one| one.evidence(now));
-        let has_failures = evidence.rules.iter().any(|rule| rule.hits > 0);
-        let held = breaker
-            .as_ref()
-            .and_then(|one| one.snapshot(now).hold_until);
-        if !is_named && !has_failures && held.is_none() && !part.member.is_busy(&view) {
-            return None;
-        }
-        let kind = breaker.as_ref().and_then(|one| {
-            let last = one.snapshot(now).last_failures.last().copied();
-            last.map(|failure| failure.kind.as_str().to_owned())
-        });
-        let hold_until = held.map_or(0, |until| meeting.server_at(until));
+        let hold_until = snapshot.as_ref().and_then(|seen| seen.hold_until);
+        let hold_until = hold_until.map_or(0, |until| meeting.server_at(until));
+        let last = snapshot.as_ref().and_then(|seen| seen.last_failures.last());
+        let kind = last.map(|failure| failure.kind.as_str().to_owned());
         let own = part.counting.tell(&evidence, kind, hold_until, now);
         let sent = part.member.send(&view);
         Some(Asked {
@@ -379,8 +375,17 @@ impl Worker {
         self.part();
     }
 
+    /// A last exchange, in which leases go back.
+    pub(crate) fn leave(&mut self) {
+        let parts = self.parts.values_mut();
+        parts.for_each(|part| part.member.leave());
+        self.due = Tick::ZERO;
+        self.look();
+        self.part();
+    }
+
     /// Every breaker decides by itself.
-    pub(crate) fn part(&mut self) {
+    fn part(&mut self) {
         for (name, part) in &mut self.parts {
             part.member.part();
             if let Some(breaker) = self.registry.find_breaker(name) {
@@ -388,6 +393,12 @@ impl Worker {
             }
         }
     }
+}
+
+/// Closed, with nothing counted against it.
+fn is_quiet(seen: &Snapshot) -> bool {
+    let counts = seen.rules.iter().any(|rule| rule.hits > 0);
+    seen.state == State::Closed && !counts && seen.hold_until.is_none()
 }
 
 impl Asked {
