@@ -3,6 +3,7 @@
 missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
 command -v valgrind >/dev/null || missing+=(valgrind)
+command -v promtool >/dev/null || missing+=(prometheus)
 PATH=$PATH:/usr/sbin # where nginx is
 command -v nginx >/dev/null || missing+=(nginx)
 command -v redis-server >/dev/null || missing+=(redis-server)
@@ -10,7 +11,7 @@ python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-ven
 if ((${#missing[@]})); then
     as_root=$([[ $(id -u) == 0 ]] || echo sudo)
     $as_root apt-get update -qq || exit 1
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}" || exit 1
+    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" || exit 1
 fi
 
 [[ -x .venv/bin/pip ]] || python3 -m venv .venv || exit 1

@@ -77,6 +77,8 @@ pub(crate) struct Machine {
     pub(crate) history: VecDeque<Transition>,
     pub(crate) entered: [u64; State::ALL.len()],
     pub(crate) incident_since: Option<Tick>,
+    /// Time spent open, without the present state's.
+    pub(crate) open_for: Duration,
     pub(crate) last_failures: VecDeque<FailureNote>,
     /// Whose leave probes need, and how far those of others have come.
     pub(crate) leave: Leave,
@@ -102,6 +104,7 @@ impl Machine {
             history: VecDeque::new(),
             entered: [0; State::ALL.len()],
             incident_since: None,
+            open_for: Duration::ZERO,
             last_failures: VecDeque::new(),
             leave: Leave::Own,
             good: 0,

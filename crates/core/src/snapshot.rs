@@ -58,6 +58,8 @@ pub struct Snapshot {
     /// How often each state was entered, in the order of [`State::ALL`]; `closed` only from another state than
     /// `degraded`.
     pub entered: [u64; State::ALL.len()],
+    /// How long it has been open in all; waiting for a probe after the cooldown is a part of it.
+    pub open_for: Duration,
     /// Since when it has not been closed, if it opened.
     pub incident_since: Option<Tick>,
     /// The latest counted failures, oldest first, at most five.
@@ -152,6 +154,7 @@ impl Snapshot {
             late: hot.late_total(),
             rejected,
             entered: machine.entered,
+            open_for: machine.open_for(now),
             incident_since: machine.incident_since,
             last_failures: machine.last_failures.iter().copied().collect(),
             why: machine.history.back().cloned(),

@@ -1,23 +1,36 @@
-//! The admin listener: health, readiness, metrics and the breakers as they stand.
+//! The admin listener: health, readiness, metrics, the breakers as they stand and as they change, and the operator's hand.
+//!
+//! A breaker's name is one segment of a path: `openai%2Fgpt-5` is the model `gpt-5` at `openai`, `openai%23key` a key.
 
-mod breakers;
+mod commands;
+mod door;
+mod events;
 
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::body::Bytes;
+use axum::extract::{DefaultBodyLimit, Path, State};
 use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Json, Response};
-use axum::routing::get;
+use axum::routing::{get, post};
+use fuseline_core::{Breaker, Tick};
 use secrecy::SecretString;
+use serde_json::json;
 
 use crate::fleet::Gauge;
+use crate::observe::Feed;
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
-use crate::token;
+use crate::view::{Detail, View};
+use commands::{Force, Notes};
+use events::Seats;
+
+/// Longest command taken, in bytes.
+const MAX_COMMAND: usize = 16 << 10;
 
 /// What the admin listener looks at.
 #[derive(Clone)]
@@ -27,6 +40,8 @@ struct Seen {
     proxy: Arc<Proxy>,
     tasks: Tasks,
     token: Option<SecretString>,
+    seats: Seats,
+    notes: Notes,
     meter: Meter,
     gauge: Gauge,
 }
@@ -35,6 +50,7 @@ impl Admin {
     pub(crate) fn new(
         proxy: Arc<Proxy>,
         tasks: Tasks,
+        feed: Feed,
         token: Option<SecretString>,
         meter: Meter,
         gauge: Gauge,
@@ -43,9 +59,35 @@ impl Admin {
             proxy,
             tasks,
             token,
+            seats: Seats::new(feed),
+            notes: Notes::default(),
             meter,
             gauge,
         }))
+    }
+
+    fn now(&self) -> Tick {
+        self.0.proxy.registry().now()
+    }
+
+    /// Does something to the breaker of this name, and shows it afterwards.
+    fn with(&self, name: &str, act: impl FnOnce(&Breaker, Tick) -> Result<(), String>) -> Response {
+        let now = self.now();
+        let Some(breaker) = self.0.proxy.breaker(name, now) else {
+            let why = format!(
+                "no breaker is called {name:?}, nor a provider or a model of one; GET /breakers lists them"
+            );
+            return refusal(StatusCode::NOT_FOUND, &why);
+        };
+        match act(&breaker, now) {
+            Ok(()) => self.shown(&breaker, now),
+            Err(why) => refusal(StatusCode::BAD_REQUEST, &why),
+        }
+    }
+
+    fn shown(&self, breaker: &Breaker, now: Tick) -> Response {
+        let note = self.0.notes.read(breaker, now);
+        Json(Detail::of(breaker, note, self.0.proxy.metrics(), now)).into_response()
     }
 }
 
@@ -54,7 +96,14 @@ pub(crate) fn router(admin: Admin) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(metrics))
         .route("/breakers", get(list))
-        .layer(from_fn_with_state(admin.clone(), ask_for_token));
+        .route("/breakers/{name}", get(one))
+        .route("/breakers/{name}/force", post(force))
+        .route("/breakers/{name}/release", post(release))
+        .route("/breakers/{name}/reset", post(reset))
+        .route("/reset", post(reset_all))
+        .route("/events", get(events))
+        .layer(DefaultBodyLimit::max(MAX_COMMAND))
+        .layer(from_fn_with_state(admin.clone(), door::ask));
     Router::new()
         .route("/healthz", get("ok"))
         .route("/readyz", get(ready))
@@ -62,24 +111,9 @@ pub(crate) fn router(admin: Admin) -> Router {
         .with_state(admin)
 }
 
-async fn ask_for_token(State(admin): State<Admin>, request: Request, next: Next) -> Response {
-    let shown = request
-        .headers()
-        .get(AUTHORIZATION)
-        .map_or(&b""[..], |value| value.as_bytes());
-    if admin
-        .0
-        .token
-        .as_ref()
-        .is_none_or(|expected| token::matches(expected, token::bearer(shown)))
-    {
-        return next.run(request).await;
-    }
-    (
-        StatusCode::UNAUTHORIZED,
-        "this listener asks for `authorization: Bearer` with `admin_token`\n",
-    )
-        .into_response()
+/// An answer that says why there is none.
+fn refusal(status: StatusCode, why: &str) -> Response {
+    (status, Json(json!({ "error": why }))).into_response()
 }
 
 async fn ready(State(admin): State<Admin>) -> (StatusCode, &'static str) {
@@ -91,21 +125,72 @@ async fn ready(State(admin): State<Admin>) -> (StatusCode, &'static str) {
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
-    let (registry, kept) = (admin.0.proxy.registry(), admin.0.meter.read());
-    match fuseline_telemetry::metrics_page(registry, kept, admin.0.gauge.read()) {
+    let (kept, fleet) = (admin.0.meter.read(), admin.0.gauge.read());
+    match admin.0.proxy.metrics().page(kept, fleet) {
         Ok(page) => ([(CONTENT_TYPE, fuseline_telemetry::CONTENT_TYPE)], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
 }
 
-async fn list(State(admin): State<Admin>) -> Json<Vec<breakers::View>> {
-    let registry = admin.0.proxy.registry();
-    let now = registry.now();
+async fn list(State(admin): State<Admin>) -> Json<Vec<View>> {
+    let now = admin.now();
+    let breakers = admin.0.proxy.registry().breakers();
     Json(
-        registry
-            .breakers()
+        breakers
             .iter()
-            .map(|breaker| breakers::View::of(&breaker.snapshot(now)))
+            .map(|breaker| View::of(&breaker.snapshot(now), admin.0.proxy.metrics()))
             .collect(),
     )
+}
+
+async fn one(State(admin): State<Admin>, Path(name): Path<String>) -> Response {
+    let registry = admin.0.proxy.registry().breakers();
+    match registry
+        .iter()
+        .find(|breaker| breaker.name().to_string() == name)
+    {
+        Some(breaker) => admin.shown(breaker, admin.now()),
+        None => refusal(
+            StatusCode::NOT_FOUND,
+            &format!("no breaker is called {name:?} so far; GET /breakers lists them"),
+        ),
+    }
+}
+
+async fn force(State(admin): State<Admin>, Path(name): Path<String>, command: Bytes) -> Response {
+    let command: Force = match serde_json::from_slice(&command) {
+        Ok(command) => command,
+        Err(error) => {
+            let why = format!(
+                "{error}; write {{\"to\": \"open\" or \"closed\", \"for\": \"10m\", \"note\": \"...\"}}"
+            );
+            return refusal(StatusCode::BAD_REQUEST, &why);
+        }
+    };
+    admin.with(&name, |breaker, now| {
+        command.carry_out(breaker, &admin.0.notes, now)
+    })
+}
+
+async fn release(State(admin): State<Admin>, Path(name): Path<String>) -> Response {
+    admin.with(&name, |breaker, now| {
+        commands::release(breaker, now);
+        Ok(())
+    })
+}
+
+async fn reset(State(admin): State<Admin>, Path(name): Path<String>) -> Response {
+    admin.with(&name, |breaker, now| {
+        commands::reset(breaker, now);
+        Ok(())
+    })
+}
+
+async fn reset_all(State(admin): State<Admin>) -> Response {
+    let reset = commands::reset_all(admin.0.proxy.registry());
+    Json(json!({ "reset": reset })).into_response()
+}
+
+async fn events(State(admin): State<Admin>) -> Response {
+    admin.0.seats.listen()
 }

@@ -1,15 +1,19 @@
 //! The command line: which subcommands there are, and what they share.
 
+mod admin;
 mod check;
 mod classify;
 mod config;
 mod demo;
 mod history;
 mod mock;
+mod operate;
 mod replay;
 mod serve;
 mod source;
+mod status;
 mod timed;
+mod why;
 
 use std::io::{self, Write as _};
 use std::process::ExitCode;
@@ -28,6 +32,11 @@ pub struct Cli {
 enum Command {
     Serve(serve::Args),
     Check(check::Args),
+    Status(status::Args),
+    Why(why::Args),
+    Force(operate::Force),
+    Release(operate::Release),
+    Reset(operate::Reset),
     Config(config::Args),
     Classify(classify::Args),
     History(history::Args),
@@ -43,6 +52,11 @@ impl Cli {
         let done = match self.command {
             Command::Serve(args) => args.run(),
             Command::Check(args) => args.run(),
+            Command::Status(args) => args.run(),
+            Command::Why(args) => args.run(),
+            Command::Force(args) => args.run(),
+            Command::Release(args) => args.run(),
+            Command::Reset(args) => args.run(),
             Command::Config(args) => args.run(),
             Command::Classify(args) => args.run(),
             Command::History(args) => args.run(),
@@ -56,4 +70,10 @@ impl Cli {
             ExitCode::FAILURE
         })
     }
+}
+
+/// What was asked could not be answered.
+fn unanswered(error: &anyhow::Error) -> anyhow::Result<ExitCode> {
+    writeln!(io::stderr().lock(), "fuseline: {error:#}")?;
+    Ok(ExitCode::from(2))
 }

@@ -24,6 +24,7 @@ mod rules;
 mod secret;
 mod timeouts;
 mod value;
+mod webhook;
 mod words;
 mod zero;
 
@@ -34,6 +35,7 @@ use std::sync::Arc;
 
 use fuseline_core::{Policy, PolicySpec};
 use fuseline_llm::{Classifier, reasoning_first_token};
+use fuseline_telemetry::Catalogue;
 use rustls::pki_types::CertificateDer;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
@@ -42,13 +44,14 @@ pub use cache::CacheSpec;
 pub use finding::{Finding, Report, Severity};
 pub use heartbeats::Heartbeats;
 pub use limits::Limits;
-pub use load::{Overrides, Sources};
+pub use load::{LogFormat, Overrides, Sources};
 pub use model::ModelRule;
 pub use pattern::Pattern;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
 pub use reference::{Key, keys, template};
 pub use route::{Elsewhere, OnExhausted, OnKind, Price, Route, Strategy, Target};
 pub use timeouts::{TimeoutSpec, Timeouts};
+pub use webhook::{Webhook, WebhookFormat, WebhookUrl};
 
 /// Everything that `fuseline serve` runs by. Made by [`Sources::load`]; every part of it has been checked.
 #[derive(Clone, Debug)]
@@ -68,6 +71,8 @@ pub struct Config {
     pub fleet_prefix: String,
     /// How much is logged.
     pub log: LevelFilter,
+    /// How lines of the log are written.
+    pub log_format: LogFormat,
     /// Callers must show one of these, as `authorization: Bearer` or `x-api-key`; empty = nobody is asked.
     pub client_tokens: Vec<SecretString>,
     /// Certificate authorities that are trusted beside the public ones.
@@ -88,6 +93,8 @@ pub struct Config {
     pub heartbeats: Heartbeats,
     /// `[cache]`.
     pub cache: CacheSpec,
+    /// `[[webhooks]]`.
+    pub webhooks: Vec<Webhook>,
     /// `[breaker]`.
     pub breaker: PolicySpec,
     rules: classify::Rules,
@@ -121,6 +128,29 @@ impl Config {
         }
         // Every layer was checked by itself and the core judges each key alone, so their sum is sound.
         Policy::new(&spec).unwrap_or_default()
+    }
+
+    /// The names that may be labels of metrics: the providers, and the models that routes name at them or `[[models]]`
+    /// at all.
+    pub(crate) fn catalogue<'c>(&'c self) -> Catalogue {
+        let named = |pattern: &'c Pattern| pattern.is_exact().then(|| pattern.as_str());
+        let targets = self.routes.iter().flat_map(move |route| {
+            let requested = named(&route.model);
+            let detours = route.on.values().filter_map(OnKind::target);
+            let last_resorts = route.on_exhausted.iter().filter_map(OnExhausted::target);
+            let targets = route.targets.iter().chain(detours).chain(last_resorts);
+            targets.map(move |target| {
+                let model = target.model.as_deref().or(requested);
+                (target.provider.as_str(), model)
+            })
+        });
+        let providers = self.providers.keys().flat_map(move |provider| {
+            let models = self.models.iter().map(move |rule| named(&rule.pattern));
+            std::iter::once(None)
+                .chain(models)
+                .map(move |model| (provider.as_str(), model))
+        });
+        providers.chain(targets).collect()
     }
 
     /// The time limits where no provider, model or route says otherwise.

@@ -5,11 +5,14 @@ mod caller;
 pub mod cli;
 pub mod config;
 mod fleet;
+mod observe;
 mod proxy;
 mod server;
 mod shutdown;
 mod state;
 mod token;
+mod view;
+mod webhook;
 
 pub use proxy::BuildError;
 pub use server::{Gateway, StartError};

@@ -34,6 +34,7 @@ mod respond;
 mod roster;
 mod steering;
 mod story;
+mod streamed;
 mod streaming;
 mod upstream;
 mod watched;
@@ -44,15 +45,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fuseline_core::Registry;
+use fuseline_core::{Breaker, Registry, Tick};
 use fuseline_llm::{Classifier, Limits, Operation, Target};
+use fuseline_telemetry::Metrics;
 use http::{Request, Response};
 use hyper::body::Incoming;
 
 use crate::caller::{Awaited, Caller};
-use crate::config::{Config, OnExhausted, Route, Timeouts};
+use crate::config::{Config, OnExhausted, Route, Timeouts, Webhook};
 use cache::{Cache, Keeper, Slot, Tenant};
 use client::Clients;
+pub(crate) use client::Pool;
 use context::Context;
 use course::Course;
 use guard::Guards;
@@ -77,6 +80,7 @@ pub(crate) struct Proxy {
     cache: Option<Arc<Cache>>,
     replay: ReplayMemory,
     classifier: Arc<Classifier>,
+    metrics: Metrics,
     salt: [u8; 16],
     seeds: AtomicU64,
 }
@@ -109,7 +113,7 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
     caller: Caller,
 ) -> Response<Awaited<Body>> {
-    let mut context = Context::begin(proxy.registry(), caller.clone());
+    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone());
     let mut waiting = None;
     let keeps = proxy.cache.clone();
     let tenant = keeps
@@ -143,9 +147,12 @@ impl Proxy {
             .providers
             .iter()
             .map(|(name, provider)| Ok((name.clone(), Upstream::new(name, provider)?)));
+        let upstreams = upstreams.collect::<Result<_, BuildError>>()?;
+        let guards = Guards::new(&config, seed);
         Ok(Self {
-            upstreams: upstreams.collect::<Result<_, BuildError>>()?,
-            guards: Guards::new(&config, seed),
+            upstreams,
+            metrics: Metrics::new(guards.registry(), config.catalogue()),
+            guards,
             clients: Clients::new(crypto, &config.authorities)?,
             outage: Outage::default(),
             rosters: if config.pass_through {
@@ -172,6 +179,28 @@ impl Proxy {
     /// The breakers.
     pub(crate) fn registry(&self) -> &Registry {
         self.guards.registry()
+    }
+
+    /// What is counted.
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Who is told of transitions.
+    pub(crate) fn webhooks(&self) -> &[Webhook] {
+        &self.config.webhooks
+    }
+
+    /// Connections for what is no call.
+    pub(crate) fn pool(&self) -> Pool {
+        let connect = self.config.usual_timeouts().connect;
+        self.clients.with_connect_timeout(connect)
+    }
+
+    /// The breaker of this name as it is written out. One of a provider, or of a model of one, is made if need be: an
+    /// operator may know of an incident before the first call does.
+    pub(crate) fn breaker(&self, name: &str, now: Tick) -> Option<Breaker> {
+        self.guards.breaker(&self.config, name, now)
     }
 
     /// How long a caller may leave unread what no provider's, model's or route's limit is for.

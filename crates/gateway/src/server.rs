@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use fuseline_core::Registry;
 use fuseline_store::{Fleet, Pump};
-use fuseline_telemetry::TransitionLog;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -17,9 +16,11 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 use crate::caller::Caller;
 use crate::config::Config;
 use crate::fleet::Gauge;
+use crate::observe::{self, Feed};
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
+use crate::webhook::Webhooks;
 use crate::{admin, fleet, proxy, state};
 
 /// Most of an answer that waits here for its caller, and most of a request's head.
@@ -28,7 +29,6 @@ const WRITE_BUFFER: usize = 32 << 10;
 const SEND_BUFFER: u32 = 64 << 10;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
-const LOG_EVERY: Duration = Duration::from_millis(100);
 
 /// A running gateway. Dropping it cuts every call; [`shutdown`](Self::shutdown) lets them finish.
 #[derive(Debug)]
@@ -91,9 +91,11 @@ impl Gateway {
             pump,
             fleet,
         };
+        let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
             Arc::clone(&proxy),
             gateway.tasks.clone(),
+            feed.clone(),
             admin_token,
             Meter::new(is_wanted, gateway.pump.as_ref()),
             Gauge::new(settings.fleet.is_some(), gateway.fleet.as_ref()),
@@ -104,9 +106,9 @@ impl Gateway {
                 tracing::error!(%error, "the admin listener ended");
             }
         });
-        gateway
-            .tasks
-            .spawn_until_cut(log_transitions(proxy.registry().clone()));
+        let webhooks = Webhooks::start(proxy.webhooks(), &proxy.pool(), &gateway.tasks);
+        let observing = observe::observe(proxy.registry().clone(), feed, webhooks);
+        gateway.tasks.spawn_until_cut(observing);
         gateway
             .tasks
             .spawn(accept(traffic, proxy, gateway.tasks.clone()));
@@ -182,15 +184,6 @@ fn local_addr(key: &'static str, listener: &TcpListener) -> Result<SocketAddr, S
         address: unknown,
         cause,
     })
-}
-
-/// Observers read what breakers have kept; no call waits for them.
-async fn log_transitions(registry: Registry) {
-    let mut log = TransitionLog::default();
-    loop {
-        tokio::time::sleep(LOG_EVERY).await;
-        log.drain(&registry);
-    }
 }
 
 async fn accept(listener: TcpListener, proxy: Arc<Proxy>, tasks: Tasks) {

@@ -40,6 +40,10 @@ use worker::{Counters, LOOK_EVERY, Worker};
 
 /// Where a fleet meets.
 #[derive(Clone)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "plain data that callers write out"
+)]
 pub struct FleetConfig {
     /// `redis://user:password@host:port/database`, or `rediss://` for TLS. A secret: nothing here repeats it.
     pub url: String,
@@ -59,6 +63,26 @@ impl fmt::Debug for FleetConfig {
 }
 
 /// A replica's membership in its fleet. Dropped, it ends by itself; [`leave`](Self::leave) waits for that.
+///
+/// ```
+/// use fuseline_core::{Policy, Registry, Scope};
+/// use fuseline_store::{Fleet, FleetConfig};
+///
+/// let registry = Registry::default();
+/// let config = FleetConfig {
+///     url: "redis://127.0.0.1:6379".to_owned(),
+///     prefix: "fuseline".to_owned(),
+///     replica: 0x5eed, // by chance, in earnest
+/// };
+/// // Breakers of keys are nobody else's business here.
+/// let shares = |name: &fuseline_core::ScopeName| {
+///     (name.scope() != Scope::Key).then(Policy::default)
+/// };
+/// let fleet = Fleet::join(&registry, &config, shares)?;
+/// assert!(fleet.status().health().is_degraded, "alone until Redis answers");
+/// fleet.leave();
+/// # Ok::<(), fuseline_store::FleetError>(())
+/// ```
 #[derive(Debug)]
 pub struct Fleet {
     stop: mpsc::Sender<()>,

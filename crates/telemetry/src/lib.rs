@@ -1,11 +1,18 @@
-//! Turns breaker snapshots and events into metrics and logs.
+//! Turns breaker snapshots, transitions and ended calls into metrics and logs.
 //!
-//! Nothing here is called on the way of a call: [`metrics_page`] reads the breakers when somebody scrapes, and
-//! [`TransitionLog`] drains their histories from a task of its own.
+//! On the way of a call nothing is done but counting its end: [`Metrics`] reads the breakers when somebody scrapes, and
+//! [`TransitionReader`] drains their histories from a task of its own.
 
-mod log;
+mod catalogue;
+mod fleet;
 mod names;
 mod prometheus;
+mod sums;
+mod traffic;
+mod transitions;
 
-pub use log::TransitionLog;
-pub use prometheus::{CONTENT_TYPE, FleetState, KeptState, metrics_page};
+pub use catalogue::Catalogue;
+pub use fleet::FleetState;
+pub use prometheus::{CONTENT_TYPE, KeptState, Metrics};
+pub use traffic::{Attempts, CallOutcome, EndedCall};
+pub use transitions::{Observed, TransitionReader};

@@ -31,6 +31,36 @@ pub(crate) const LATE: Counter = Counter {
     help: "Outcomes that came after the state they belong to had passed",
 };
 
+pub(crate) const OPEN_SECONDS: Counter = Counter {
+    name: "breaker_open_seconds",
+    help: "Seconds that a breaker has been open",
+};
+pub(crate) const CALLS: Counter = Counter {
+    name: "calls",
+    help: "Calls that are over, by what became of them",
+};
+pub(crate) const ATTEMPTS: Counter = Counter {
+    name: "attempts",
+    help: "Requests sent to a target, by what became of them",
+};
+pub(crate) const FALLBACK: Counter = Counter {
+    name: "fallback",
+    help: "Calls with a good answer of another target than the route's first",
+};
+
+/// Histograms and gauges: a name and its help.
+pub(crate) const CALL_SECONDS: (&str, &str) = (
+    "call_seconds",
+    "Seconds from a call's request to the end of its answer",
+);
+pub(crate) const FIRST_TOKEN_SECONDS: (&str, &str) = (
+    "first_token_seconds",
+    "Seconds from a stream's request to its first content",
+);
+pub(crate) const INCIDENT_SECONDS: (&str, &str) = (
+    "breaker_incident_seconds",
+    "Seconds since a breaker first opened after it was closed; 0 where it is closed",
+);
 pub(crate) const STORED: Counter = Counter {
     name: "state_stored",
     help: "Transitions that were written to the state file",
@@ -69,7 +99,11 @@ pub(crate) const STATE_HELP: &str = "1 for the state that a breaker is in, 0 for
 
 pub(crate) const SCOPE_LABEL: &str = "scope";
 pub(crate) const PROVIDER_LABEL: &str = "provider";
-/// Empty for breakers of providers and keys: a key's name is no label, so that keys are counted together.
+/// Empty for breakers of providers and keys: a key's name is no label, so that keys are counted together. `other` for
+/// models that the configuration does not name.
 pub(crate) const MODEL_LABEL: &str = "model";
 pub(crate) const STATE_LABEL: &str = "state";
 pub(crate) const REASON_LABEL: &str = "reason";
+pub(crate) const OUTCOME_LABEL: &str = "outcome";
+/// `none` for a success.
+pub(crate) const KIND_LABEL: &str = "kind";

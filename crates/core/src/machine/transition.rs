@@ -76,6 +76,7 @@ impl Machine {
 
     pub(super) fn enter(&mut self, hot: &Hot, phase: Phase, at: Tick, why: Why) {
         let from = self.state();
+        self.open_for = self.open_for(at);
         self.phase = phase;
         self.since = at;
         self.generation = self.generation.next();
@@ -88,6 +89,14 @@ impl Machine {
         }
         self.remember(hot, from, to, at, why);
         self.publish(hot, Watch::Nothing);
+    }
+
+    /// How long it has been open in all.
+    pub(crate) fn open_for(&self, now: Tick) -> Duration {
+        match &self.phase {
+            Phase::Open { .. } => self.open_for.saturating_add(now.since(self.since)),
+            Phase::Closed { .. } | Phase::HalfOpen { .. } | Phase::Forced { .. } => self.open_for,
+        }
     }
 
     /// The state, `degraded` as last seen by an evaluation.

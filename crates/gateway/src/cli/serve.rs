@@ -12,13 +12,14 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::source::Source;
 use crate::Gateway;
-use crate::config::{Config, Severity};
+use crate::config::{Config, LogFormat, Severity};
 
 /// Run the gateway
 ///
 /// Without a configuration file every provider that Fuseline knows is served under its name, with the caller's own
 /// key: point an OpenAI SDK's base_url at http://127.0.0.1:8080/openai/v1, an Anthropic SDK's at
-/// http://127.0.0.1:8080/anthropic. Logs are JSON lines on standard output. Ctrl-C drains; a second one stops at once.
+/// http://127.0.0.1:8080/anthropic. Logs go to standard output: for people at a
+/// terminal, else as JSON lines. Ctrl-C drains; a second one stops at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -35,7 +36,7 @@ impl Args {
             }
             return Ok(ExitCode::FAILURE);
         };
-        log_to_stdout(config.log);
+        log_to_stdout(config.log, config.log_format);
         for note in report
             .findings
             .iter()
@@ -94,15 +95,24 @@ fn greet(gateway: &Gateway, pass_through: bool) {
 }
 
 /// Our own lines at the level asked for; other libraries' only where they warn, since theirs may quote headers.
-fn log_to_stdout(level: LevelFilter) {
+fn log_to_stdout(level: LevelFilter, format: LogFormat) {
     let targets = Targets::new()
         .with_default(level.min(LevelFilter::WARN))
         .with_target("fuseline", level);
-    let lines = tracing_subscriber::fmt::layer()
-        .json()
-        .flatten_event(true)
-        // The key is ours: whom a call went to.
-        .with_target(false)
-        .with_filter(targets);
-    tracing_subscriber::registry().with(lines).init();
+    // The key `target` is ours: whom a call went to.
+    let lines = tracing_subscriber::fmt::layer().with_target(false);
+    let is_terminal = io::stdout().is_terminal();
+    let lines = match format {
+        LogFormat::Human => lines.with_ansi(is_terminal && wants_colours()).boxed(),
+        LogFormat::Auto if is_terminal => lines.with_ansi(wants_colours()).boxed(),
+        LogFormat::Auto | LogFormat::Json => lines.json().flatten_event(true).boxed(),
+    };
+    tracing_subscriber::registry()
+        .with(lines.with_filter(targets))
+        .init();
+}
+
+/// `NO_COLOR`, as all programs know it.
+fn wants_colours() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|said| said.is_empty())
 }

@@ -1,6 +1,9 @@
 //! The arguments by which a command finds its configuration.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+
+use secrecy::SecretString;
 
 use crate::config::{Overrides, Report, Sources};
 
@@ -29,6 +32,23 @@ impl ConfigFile {
         self.config
             .as_deref()
             .or_else(|| usual.exists().then_some(usual))
+    }
+
+    /// Where the file's admin listener is and what it asks for, if there is a sound file. Who reads it may lack the
+    /// providers' secrets.
+    pub(super) fn admin(&self) -> Option<(SocketAddr, Option<SecretString>)> {
+        let env = |name: &str| {
+            std::env::var(name)
+                .ok()
+                .or_else(|| Some("stand-in".to_owned()))
+        };
+        let sources = Sources {
+            file: Some(self.file()?),
+            overrides: &Overrides::default(),
+            env: &env,
+        };
+        let config = sources.load().config?;
+        Some((config.admin_listen, config.admin_token))
     }
 
     /// What the file says, with a stand-in for each secret of the environment: for commands that call nobody.

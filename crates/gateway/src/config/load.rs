@@ -21,6 +21,7 @@ use super::reference::Row;
 use super::route::{OnExhausted, Route};
 use super::secret::Secrets;
 use super::timeouts::TimeoutSpec;
+use super::webhook::Webhook;
 use super::{Config, authorities, breaker, classify, doors, zero};
 
 /// Longest configuration file.
@@ -34,6 +35,25 @@ const LEVELS: &Choices<LevelFilter> = &[
     ("debug", LevelFilter::DEBUG),
     ("trace", LevelFilter::TRACE),
 ];
+
+const FORMATS: &Choices<LogFormat> = &[
+    ("auto", LogFormat::Auto),
+    ("json", LogFormat::Json),
+    ("human", LogFormat::Human),
+];
+
+/// How a line of the log is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+#[non_exhaustive]
+pub enum LogFormat {
+    /// For people at a terminal, else as JSON.
+    #[default]
+    Auto,
+    /// One JSON object a line.
+    Json,
+    /// For people.
+    Human,
+}
 
 /// What flags and the environment say; each stands above the file's key of the same name.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -58,6 +78,15 @@ pub struct Overrides {
     /// How much is logged: off, error, warn, info, debug or trace [default: info]
     #[arg(long, env = "FUSELINE_LOG", value_name = "LEVEL")]
     pub log: Option<LevelFilter>,
+    /// How lines of the log are written: auto is for people at a terminal, else JSON [default: auto]
+    #[arg(
+        long,
+        env = "FUSELINE_LOG_FORMAT",
+        value_name = "FORMAT",
+        hide_possible_values = true,
+        value_enum
+    )]
+    pub log_format: Option<LogFormat>,
 }
 
 /// Where a configuration comes from.
@@ -184,6 +213,14 @@ impl Config {
             log: section
                 .choice("log", LEVELS, Some("info"), "how much is logged")
                 .unwrap_or(LevelFilter::INFO),
+            log_format: section
+                .choice(
+                    "log_format",
+                    FORMATS,
+                    Some("auto"),
+                    "how lines of the log are written; \"auto\" is for people at a terminal, else JSON",
+                )
+                .unwrap_or_default(),
             client_tokens: section.secrets(
                 "client_tokens",
                 "callers must show one of these; needed beyond loopback",
@@ -192,6 +229,7 @@ impl Config {
             limits: Limits::read(section),
             timeouts: section.table("timeouts", TimeoutSpec::read),
             heartbeats: section.table("heartbeats", Heartbeats::read),
+            webhooks: section.list("webhooks", Webhook::read),
             cache: section.table("cache", CacheSpec::read),
             breaker: section.table("breaker", breaker::read),
             pass_through: false,
@@ -231,6 +269,7 @@ impl Config {
         self.listen = over.listen.unwrap_or(self.listen);
         self.admin_listen = over.admin_listen.unwrap_or(self.admin_listen);
         self.log = over.log.unwrap_or(self.log);
+        self.log_format = over.log_format.unwrap_or(self.log_format);
         if let Some(state) = &over.state {
             self.state = state_file(state);
         }

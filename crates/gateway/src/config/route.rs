@@ -100,3 +100,23 @@ pub enum OnKind {
     /// Another target or route.
     Elsewhere(Elsewhere),
 }
+
+impl OnExhausted {
+    /// The one more target that this step is, if it is one.
+    pub(super) const fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Elsewhere(Elsewhere::Target(target)) => Some(target),
+            Self::Elsewhere(Elsewhere::Route(_)) | Self::Cache | Self::Wait | Self::Queue => None,
+        }
+    }
+}
+
+impl OnKind {
+    /// The one more target that this leads to, if it leads to one.
+    pub(super) const fn target(&self) -> Option<&Target> {
+        match self {
+            Self::Elsewhere(Elsewhere::Target(target)) => Some(target),
+            Self::Elsewhere(Elsewhere::Route(_)) | Self::Next | Self::Return | Self::Bigger => None,
+        }
+    }
+}

@@ -1,30 +1,29 @@
 //! `Context`: what is known of one call while it runs, for its answer's headers and its line in the log.
 
-use std::collections::hash_map::RandomState;
+mod tally;
+mod text;
+
 use std::fmt::{Display, Write as _};
-use std::hash::BuildHasher as _;
-use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fuseline_core::{Clock, Kind, Reason, Registry, Tick};
-use fuseline_llm::{StreamEnding, StreamGuard, Target, Usage, Verdict};
+use fuseline_llm::{StreamEnding, Target, Verdict};
+use fuseline_telemetry::{CallOutcome, EndedCall, Metrics};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::state_of;
 use super::story::Story;
+use super::streamed::Streamed;
 use crate::caller::{CLIENT_SLOW, Caller};
-
-/// Longer explanations are cut: a header is no place for a story.
-const MAX_WHY: usize = 512;
-
-const UNREADABLE: HeaderValue = HeaderValue::from_static("unreadable");
+use tally::Tally;
+use text::{MAX_WHY, header_text, millis, new_id};
 
 /// One call's own record.
 pub(crate) struct Context {
     id: String,
     registry: Registry,
+    tally: Tally,
     caller: Caller,
     began: Tick,
     attempts: u32,
@@ -38,15 +37,6 @@ pub(crate) struct Context {
     why: String,
     story: Story,
     streamed: Option<Streamed>,
-}
-
-/// What the guard of a call's stream has seen.
-struct Streamed {
-    /// None where the caller left before its end.
-    ending: Option<StreamEnding>,
-    usage: Usage,
-    left_out: u64,
-    first_token: Option<Duration>,
 }
 
 /// Who answers, seen from the route.
@@ -72,11 +62,12 @@ impl Answerer {
 }
 
 impl Context {
-    pub(crate) fn begin(registry: &Registry, caller: Caller) -> Self {
+    pub(crate) fn begin(registry: &Registry, metrics: &Metrics, caller: Caller) -> Self {
         Self {
             id: new_id(),
             began: registry.now(),
             registry: registry.clone(),
+            tally: Tally::new(metrics),
             caller,
             attempts: 0,
             replaced: 0,
@@ -102,10 +93,13 @@ impl Context {
         self.registry.now()
     }
 
-    /// An attempt begins.
+    /// An attempt begins, at who would answer.
     pub(crate) fn attempt(&mut self) {
         self.attempts += 1;
         self.kind = Some(Kind::Cancelled);
+        if let Some(target) = &self.target {
+            self.tally.begin(target);
+        }
     }
 
     /// The one who waits for the answer.
@@ -140,9 +134,25 @@ impl Context {
         self.kind.is_none()
     }
 
-    /// What came of the call so far; none is a success.
+    /// What came of the call so far, and of the attempt at who would answer; none is a success.
     pub(crate) fn ended(&mut self, kind: Option<Kind>) {
         self.kind = kind;
+        if let Some(target) = &self.target {
+            self.tally.end(target, kind);
+        }
+    }
+
+    /// What came of the attempt at this target, and of the call so far.
+    pub(crate) fn ended_at(&mut self, target: &Target, kind: Option<Kind>) {
+        self.kind = kind;
+        self.tally.end(target, kind);
+    }
+
+    /// The gateway itself answers. What became of attempts that came to an end stays the reason.
+    pub(crate) fn refuses(&mut self) {
+        if self.attempts == 0 || self.tally.is_under_way() {
+            self.ended(Some(Kind::Local));
+        }
     }
 
     /// One more reason for what happened, in order.
@@ -177,6 +187,9 @@ impl Context {
     /// The attempt that was begun last had a dead connection, and is made again.
     pub(crate) fn replaced(&mut self) {
         self.replaced += 1;
+        if let Some(target) = &self.target {
+            self.tally.forget(target);
+        }
     }
 
     /// Why the call ended as it did.
@@ -185,13 +198,8 @@ impl Context {
     }
 
     /// How the stream went that the caller got.
-    pub(crate) fn streamed(&mut self, guard: &StreamGuard) {
-        self.streamed = Some(Streamed {
-            ending: guard.ending(),
-            usage: guard.usage(),
-            left_out: guard.left_out(),
-            first_token: guard.first_token(),
-        });
+    pub(crate) fn streamed(&mut self, streamed: Streamed) {
+        self.streamed = Some(streamed);
     }
 
     /// Adds our headers and takes nothing away.
@@ -232,27 +240,50 @@ impl Context {
             .map_or("none", |target| state_of(&self.registry, target).as_str())
     }
 
+    fn outcome(&self) -> CallOutcome {
+        let is_answered = self.kind.is_none() || self.status.is_none();
+        if self.attempts == 0 && !is_answered {
+            CallOutcome::Rejected
+        } else {
+            CallOutcome::of(self.kind)
+        }
+    }
+
     /// The caller gets this status.
     pub(crate) fn answer(&mut self, status: StatusCode) {
         self.status = Some(status);
     }
 }
 
-/// The call is over, whichever way: one line for the log.
+/// The call is over, whichever way: it is counted, and has one line in the log.
 impl Drop for Context {
     fn drop(&mut self) {
-        let took_ms = millis(self.now().since(self.began));
+        let took = self.now().since(self.began);
+        let took_ms = millis(took);
         let status = self.status.map(|status| status.as_u16());
         let is_ours = self.attempts == 0 && self.answerer != Answerer::Cache;
         if is_ours && status.is_some_and(|status| status < 400) {
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
         }
+        self.ended(self.kind);
+        let outcome = self.outcome();
+        let streamed = self.streamed.as_ref();
+        self.tally.close(&EndedCall {
+            outcome,
+            kind: self.kind,
+            took,
+            first_token: streamed.and_then(|stream| stream.first_token),
+            by_fallback: outcome == CallOutcome::Success && self.answerer != Answerer::First,
+        });
         let mut kind = self.kind.map(Kind::as_str);
         if let (Some(Kind::Cancelled), Some(limit)) = (self.kind, self.caller.slow()) {
             self.because(format_args!("the caller took nothing for {limit:?}"));
             kind = Some(CLIENT_SLOW);
         }
         let streamed = self.streamed.as_ref();
+        if let Some(stream) = streamed.filter(|_| outcome == CallOutcome::Failure) {
+            stream.tell_failure(&self.id, &self.target_name());
+        }
         let usage = streamed.map(|stream| stream.usage);
         tracing::info!(
             request_id = self.id,
@@ -275,47 +306,5 @@ impl Drop for Context {
             why = self.why,
             "call"
         );
-    }
-}
-
-fn millis(time: Duration) -> u64 {
-    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// Unique in this process, and most likely beyond it.
-fn new_id() -> String {
-    static PROCESS: LazyLock<u64> =
-        LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!(
-        "fl-{:016x}-{:x}",
-        *PROCESS,
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    )
-}
-
-/// Text that any HTTP client can read.
-fn header_text(text: &str) -> HeaderValue {
-    let is_readable = |byte: u8| (b' '..=b'~').contains(&byte);
-    if text.len() <= MAX_WHY && text.bytes().all(is_readable) {
-        return HeaderValue::from_str(text).unwrap_or(UNREADABLE);
-    }
-    let readable = |sign: char| match u8::try_from(sign) {
-        Ok(byte) if is_readable(byte) => sign,
-        _ => '?',
-    };
-    let text: String = text.chars().take(MAX_WHY).map(readable).collect();
-    HeaderValue::from_str(&text).unwrap_or(UNREADABLE)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_differ_and_header_text_is_plain() {
-        assert_ne!(new_id(), new_id());
-        assert_eq!(header_text("a\nb\u{e9}"), "a?b?");
-        assert_eq!(header_text(&"x".repeat(5_000)).len(), MAX_WHY);
     }
 }

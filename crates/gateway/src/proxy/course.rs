@@ -220,9 +220,10 @@ impl<'c> Course<'c> {
     }
 
     fn note(&mut self, at: usize, verdict: &Verdict) {
-        self.context.ended(verdict.kind);
         self.last = verdict.evidence.status();
-        if let (Some(kind), Some(way)) = (verdict.kind, self.ways.get(at)) {
+        let Some(way) = self.ways.get(at) else { return };
+        self.context.ended_at(&way.target, verdict.kind);
+        if let Some(kind) = verdict.kind {
             self.context.failed(way.to_string(), kind, verdict);
         }
     }

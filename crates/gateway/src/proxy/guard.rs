@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use fuseline_core::{
-    Policies, Policy, Registry, RegistryConfig, RegistryError, ScopeName, Scopes, State, Tick,
+    Breaker, Policies, Policy, Registry, RegistryConfig, RegistryError, ScopeName, Scopes, State,
+    Tick,
 };
 use fuseline_llm::Target;
 
@@ -43,20 +44,8 @@ impl Guards {
         target: &Target,
         now: Tick,
     ) -> Result<Scopes, RegistryError> {
-        let provider = self
-            .providers
-            .get(target.provider())
-            .cloned()
-            .unwrap_or_default();
-        let of_model = config
-            .models
-            .iter()
-            .any(|rule| rule.pattern.matches(target.model()));
-        let model = if of_model {
-            config.policy(target.provider(), Some(target.model()))
-        } else {
-            provider.clone()
-        };
+        let provider = self.policy(config, target.provider(), None);
+        let model = self.policy(config, target.provider(), Some(target.model()));
         let policies = Policies {
             key: provider.clone(),
             provider,
@@ -71,6 +60,36 @@ impl Guards {
             policies,
             now,
         )
+    }
+
+    /// The breaker that is written like this; one of a provider or of a model is made if need be.
+    pub(crate) fn breaker(&self, config: &Config, name: &str, now: Tick) -> Option<Breaker> {
+        let breakers = self.registry.breakers();
+        let found = breakers
+            .into_iter()
+            .find(|breaker| breaker.name().to_string() == name);
+        found.or_else(|| {
+            let (scope, policy) = self.providers.keys().find_map(|provider| {
+                let model = name.strip_prefix(provider.as_str())?;
+                if model.is_empty() {
+                    let policy = self.policy(config, provider, None);
+                    return Some((ScopeName::provider(provider), policy));
+                }
+                let model = model.strip_prefix('/').filter(|model| !model.is_empty())?;
+                let policy = self.policy(config, provider, Some(model));
+                Some((ScopeName::model(provider, model), policy))
+            })?;
+            self.registry.get_breaker(&scope, &policy, now).ok()
+        })
+    }
+
+    /// The settings of a provider's own breaker and its keys', or of one of its models.
+    fn policy(&self, config: &Config, provider: &str, model: Option<&str>) -> Policy {
+        let has_rule = |model: &&str| config.models.iter().any(|rule| rule.pattern.matches(model));
+        match model.filter(has_rule) {
+            Some(model) => config.policy(provider, Some(model)),
+            None => self.providers.get(provider).cloned().unwrap_or_default(),
+        }
     }
 }
 

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use fuseline_core::Kind;
 use fuseline_llm::Protocol;
 use http::Response;
 use http::header::{AGE, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -106,7 +105,7 @@ pub(crate) fn refused(
     protocol: Protocol,
     mut context: Context,
 ) -> Response<Body> {
-    context.ended(Some(Kind::Local));
+    context.refuses();
     if context.why().is_empty() {
         context.because(refusal.code());
     }

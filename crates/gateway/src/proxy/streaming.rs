@@ -15,6 +15,7 @@ use http_body::{Body, Frame};
 use super::cache::Keeper;
 use super::context::Context as CallContext;
 use super::driven::Driven;
+use super::streamed::Streamed;
 use super::watched::Watched;
 
 /// A stream that is passed on event by event.
@@ -25,6 +26,8 @@ pub(crate) struct Streaming {
     patience: Duration,
     call: CallContext,
     is_settled: bool,
+    /// Handed on so far.
+    bytes: u64,
     /// Collects what passes, while it may be kept.
     keeper: Option<Keeper>,
 }
@@ -55,6 +58,7 @@ impl Streaming {
             patience,
             call,
             is_settled: false,
+            bytes: 0,
             keeper,
         }
     }
@@ -119,6 +123,7 @@ impl Body for Streaming {
                 ..
             } = &mut *this.watched;
             if let Some(bytes) = guard.forward() {
+                this.bytes += bytes.len() as u64;
                 if let Some(keeper) = &mut this.keeper {
                     keeper.pass(&bytes);
                 }
@@ -147,6 +152,7 @@ impl Body for Streaming {
 /// The stream is over, or the caller has left.
 impl Drop for Streaming {
     fn drop(&mut self) {
-        self.call.streamed(&self.watched.guard);
+        self.call
+            .streamed(Streamed::of(&self.watched.guard, self.bytes));
     }
 }

@@ -1,8 +1,28 @@
 //! The admin listener.
 
+use bytes::Bytes;
 use fuseline_mock::{Mock, Reply};
+use http::Request;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use serde_json::{Value, json};
 
-use crate::support::{breaker, chat, gateway, get, openai, route, send};
+use crate::support::{breaker, chat, gateway, get, open, openai, post, route, send, within};
+
+/// The next thing that a feed says, as text.
+async fn heard(feed: &mut Incoming) -> String {
+    let frame = within(feed.frame()).await.unwrap().unwrap();
+    String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
+}
+
+fn with(
+    mut request: Request<Full<Bytes>>,
+    name: &'static str,
+    value: &str,
+) -> Request<Full<Bytes>> {
+    request.headers_mut().insert(name, value.parse().unwrap());
+    request
+}
 
 #[tokio::test]
 async fn health_metrics_and_breakers_are_served() {
@@ -53,18 +73,154 @@ async fn a_token_guards_what_tells_something() {
         route(&["a"])
     );
     let gateway = gateway(&text).await;
-    for path in ["/breakers", "/metrics"] {
+    for path in ["/breakers", "/breakers/a", "/metrics", "/events"] {
         assert_eq!(send(gateway.admin_addr(), get(path)).await.status, 401);
         for (token, status) in [("Bearer wrong", 401), ("Bearer secret", 200)] {
             let mut request = get(path);
             request
                 .headers_mut()
                 .insert("authorization", token.parse().unwrap());
-            assert_eq!(send(gateway.admin_addr(), request).await.status, status);
+            let expected = if path == "/breakers/a" && status == 200 {
+                404
+            } else {
+                status
+            };
+            assert_eq!(open(gateway.admin_addr(), request).await.status(), expected);
         }
     }
     assert_eq!(
         send(gateway.admin_addr(), get("/healthz")).await.status,
         200
     );
+}
+
+#[tokio::test]
+async fn transitions_are_heard_as_they_happen() {
+    let mock = Mock::start(Reply::status(503)).await.unwrap();
+    let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;
+    let feed = open(gateway.admin_addr(), get("/events")).await;
+    assert_eq!(feed.headers()["content-type"], "text/event-stream");
+    let mut feed = feed.into_body();
+    assert_eq!(heard(&mut feed).await, ": listening\n\n");
+    for _ in 0..5 {
+        send(gateway.addr(), chat()).await;
+    }
+    let mut told = Vec::new();
+    while told.len() < 2 {
+        let event = heard(&mut feed).await;
+        let data = event.strip_prefix("event: transition\ndata: ").unwrap();
+        told.push(serde_json::from_str::<Value>(data.trim_end()).unwrap());
+    }
+    let opened = &told[1];
+    assert_eq!(
+        (
+            &opened["breaker"],
+            &opened["from"],
+            &opened["to"],
+            &opened["cause"]
+        ),
+        (
+            &json!("a/m"),
+            &json!("degraded"),
+            &json!("open"),
+            &json!("consecutive")
+        )
+    );
+    assert!(humantime::parse_rfc3339(opened["at"].as_str().unwrap()).is_ok());
+    assert!(opened["until_ms"].as_u64().unwrap() > 10_000);
+}
+
+#[tokio::test]
+async fn listeners_are_counted_and_a_seat_is_free_again_when_one_leaves() {
+    let mock = Mock::start(Reply::ok()).await.unwrap();
+    let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;
+    let mut feeds = Vec::new();
+    for _ in 0..64 {
+        feeds.push(open(gateway.admin_addr(), get("/events")).await);
+    }
+    assert!(feeds.iter().all(|feed| feed.status() == 200));
+    let refused = send(gateway.admin_addr(), get("/events")).await;
+    assert_eq!(refused.status, 503);
+    assert!(
+        refused.json()["error"]
+            .as_str()
+            .unwrap()
+            .starts_with("64 listen")
+    );
+    feeds.pop();
+    crate::support::until(async || {
+        open(gateway.admin_addr(), get("/events")).await.status() == 200
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn one_breaker_tells_its_history_and_takes_commands() {
+    let mock = Mock::start(Reply::status(503)).await.unwrap();
+    let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;
+    let admin = gateway.admin_addr();
+    assert_eq!(send(admin, get("/breakers/a%2Fm")).await.status, 404);
+    for _ in 0..5 {
+        send(gateway.addr(), chat()).await;
+    }
+    let shown = send(admin, get("/breakers/a%2Fm")).await;
+    assert_eq!(shown.header("content-type"), "application/json");
+    assert_eq!(shown.header("x-content-type-options"), "nosniff");
+    let shown = shown.json();
+    assert_eq!(
+        (&shown["state"], &shown["note"]),
+        (&json!("open"), &json!(null))
+    );
+    assert_eq!(shown["history"][1]["cause"], "consecutive");
+    let command = r#"{"to":"closed","for":"90s","note":"n"}"#;
+    let forced = send(admin, post("/breakers/a%2Fm/force", command)).await;
+    let forced = (forced.status.as_u16(), forced.json());
+    assert_eq!(forced.0, 200);
+    assert_eq!(
+        (&forced.1["state"], &forced.1["note"]),
+        (&json!("forced_closed"), &json!("n"))
+    );
+    let left = forced.1["why"]["until_ms"].as_u64().unwrap();
+    assert!((89_000..=90_000).contains(&left), "{left}");
+    assert_eq!(
+        send(gateway.addr(), chat()).await.status,
+        503,
+        "the provider's own"
+    );
+    let reset = send(admin, post("/breakers/a%2Fm/reset", "")).await.json();
+    assert_eq!(
+        (&reset["state"], &reset["run"]),
+        (&json!("closed"), &json!(0))
+    );
+    let all = send(admin, post("/reset", "")).await.json();
+    assert!(all["reset"].as_u64().unwrap() >= 1);
+    for (command, status) in [
+        ("", 400),
+        (r#"{"to":"ajar"}"#, 400),
+        (r#"{"to":"open","fro":"1s"}"#, 400),
+        (r#"{"to":"open","for":"-1s"}"#, 400),
+        (
+            &format!(r#"{{"to":"open","note":"{}"}}"#, "n".repeat(501)),
+            400,
+        ),
+        (&" ".repeat(20_000), 413),
+    ] {
+        let answer = send(admin, post("/breakers/a/force", command.to_owned())).await;
+        assert_eq!(answer.status, status, "{command}");
+    }
+    assert_eq!(send(admin, get("/breakers/a%2Fm/force")).await.status, 405);
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_cannot_command() {
+    let mock = Mock::start(Reply::ok()).await.unwrap();
+    let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;
+    let admin = gateway.admin_addr();
+    let foreign = with(post("/reset", ""), "origin", "https://evil.example");
+    let rebound = with(get("/breakers"), "host", "evil.example:8081");
+    for request in [foreign, rebound] {
+        assert_eq!(send(admin, request).await.status, 403);
+    }
+    let own = with(post("/reset", ""), "origin", "http://gateway");
+    assert_eq!(send(admin, own).await.status, 200);
 }

@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use fuseline_core::{
-    Count, Kind, KindSpec, Mode, OnSuccess, Per, Policy, PolicySpec, Preset, TripRule,
+    Count, Kind, KindSpec, Mode, OnSuccess, Per, Policy, PolicySpec, Preset, State, TripRule,
 };
 use fuseline_gateway::config::{
-    self, Config, Elsewhere, OnExhausted, OnKind, Price, Strategy, Target, Timeouts,
+    self, Config, Elsewhere, LogFormat, OnExhausted, OnKind, Price, Strategy, Target, Timeouts,
+    WebhookFormat,
 };
 
 use crate::config::{good, load, notes};
@@ -50,6 +51,11 @@ fn what_stands_at_the_top_arrives() {
     );
     assert_eq!(config.state.as_deref(), Some("fuseline.db".as_ref()));
     assert_eq!(config.log.to_string(), "debug");
+    assert_eq!(config.log_format, LogFormat::Human);
+    let hook = &config.webhooks[0];
+    assert_eq!(hook.format, WebhookFormat::Slack);
+    assert_eq!(hook.states, [State::Open, State::HalfOpen, State::Closed]);
+    assert_eq!(format!("{:?}", hook.url), "\"https://hooks.example/***\"");
     assert_eq!(config.client_tokens.len(), 2);
     assert!(config.admin_token.is_some() && config.fleet.is_some() && !config.pass_through);
     let limits = &config.limits;
@@ -356,7 +362,7 @@ fn keys_without_effect_yet_are_each_named_once() {
     found.dedup();
     assert_eq!(found.len(), count);
     assert!(
-        found.contains(&"fuseline.toml:44: note: queue: not in effect yet".to_owned()),
+        found.contains(&"fuseline.toml:45: note: queue: not in effect yet".to_owned()),
         "{found:#?}"
     );
     assert!(!format!("{found:?}").contains("cancel_counts_after"));

@@ -117,7 +117,10 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
 async fn a_streams_line_says_how_it_ended_by_which_limit_and_what_it_cost() {
     let lines = Lines::default();
     let writer = lines.clone();
-    let log = tracing_subscriber::fmt().json().flatten_event(true);
+    let log = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_target(false);
     let log = log.with_writer(move || writer.clone()).finish();
     let _guard = tracing::subscriber::set_default(log);
 
@@ -142,6 +145,18 @@ async fn a_streams_line_says_how_it_ended_by_which_limit_and_what_it_cost() {
     assert!(line["first_token_ms"].is_u64());
     let why = line["why"].as_str().unwrap();
     assert!(why.contains("200ms (limit stall)"), "{why}");
+    let broken = lines.of("a stream broke off").remove(0);
+    assert_eq!(
+        (&broken["level"], &broken["target"]),
+        (&"WARN".into(), &"a/m".into())
+    );
+    assert_eq!(
+        (&broken["ending"], &broken["events"]),
+        (&"stream_stall".into(), &1.into())
+    );
+    assert_eq!(broken["request_id"], line["request_id"]);
+    // The one token, and the event that tells of the failure.
+    assert!(broken["bytes"].as_u64().unwrap() > token.len() as u64);
 }
 
 #[tokio::test]

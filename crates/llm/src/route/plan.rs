@@ -186,7 +186,8 @@ impl Plan {
         if verdict.scope != Scope::Key {
             self.spend_model(&target);
         }
-        if kind == Kind::ContextLength {
+        let is_ruled = self.detours.on.contains_key(&kind);
+        if kind == Kind::ContextLength && !is_ruled {
             self.spend_name(target.model());
         }
         self.next(admission, now)

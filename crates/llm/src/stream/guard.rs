@@ -88,6 +88,7 @@ pub struct StreamGuard {
     /// See [`error_event`].
     last: Option<u8>,
     is_committed: bool,
+    content_events: u64,
     left_out: u64,
     /// Whether a failure is told in the stream.
     tells: bool,
@@ -118,6 +119,7 @@ impl StreamGuard {
             partial: Queue::default(),
             last: None,
             is_committed: false,
+            content_events: 0,
             left_out: 0,
             tells: true,
             closed: None,
@@ -291,6 +293,11 @@ impl StreamGuard {
         !self.is_cut
     }
 
+    /// How many events brought content.
+    pub const fn content_events(&self) -> u64 {
+        self.content_events
+    }
+
     /// How many events were left out because they were no JSON.
     pub const fn left_out(&self) -> u64 {
         self.left_out
@@ -306,6 +313,7 @@ impl StreamGuard {
         match judgement {
             Judgement::Pass => {}
             Judgement::Content(bytes) => {
+                self.content_events += 1;
                 self.pace.content(bytes, &self.timers, now);
                 let first = self.pace.first_content.unwrap_or(now);
                 self.is_committed |= now.since(first) >= self.hold_back;

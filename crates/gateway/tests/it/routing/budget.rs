@@ -32,13 +32,36 @@ async fn a_callers_budget_is_for_all_targets_together() {
     assert_eq!(error["code"], "exhausted");
     assert_eq!(
         error["attempts"],
-        serde_json::json!([{"target": "a/m", "kind": "timeout", "outcome": "unknown"}])
+        serde_json::json!([
+            {"target": "a/m", "kind": "timeout", "outcome": "unknown"},
+            {"target": "b/m", "kind": "timeout", "outcome": "unknown"},
+        ])
     );
     assert!(
         answer.header("x-fuseline-why").contains("limit budget"),
         "{answer:?}"
     );
-    assert_eq!(scene.hits(), [1, 0, 0]);
+    assert_eq!(scene.hits(), [1, 1, 0], "who comes first leaves a third");
+}
+
+#[tokio::test]
+async fn a_silent_target_leaves_time_for_the_next_one_and_takes_all_where_there_is_none() {
+    for request in [chat, stream] {
+        let text = targets(&["a", "b"]) + "retries = 0\nbudget = \"900ms\"\n";
+        let scene = Scene::of([Reply::stall(), Reply::ok()], &text).await;
+        let answer = send(scene.gateway.addr(), request()).await;
+        assert_eq!(answer.header("x-fuseline-target"), "b/m");
+        let why = answer.header("x-fuseline-why");
+        assert!(why.contains("within 600ms (limit budget)"), "{why}");
+    }
+    let text = targets(&["a"]) + "retries = 0\nbudget = \"900ms\"\n";
+    let scene = Scene::of([Reply::stall()], &text).await;
+    let why = send(scene.gateway.addr(), chat()).await;
+    let why = why.header("x-fuseline-why");
+    assert!(
+        why.contains("within 900ms") || why.contains("within 89"),
+        "{why}"
+    );
 }
 
 #[tokio::test]

@@ -99,7 +99,6 @@ fn the_table_row_by_row() {
         answered(Kind::QuotaExhausted),
         answered(Kind::Auth),
         answered(Kind::Permission),
-        answered(Kind::ContextLength),
         Verdict {
             retryable: false,
             ..Verdict::failure(Kind::ServerError, Evidence::Redirect(302))
@@ -116,6 +115,12 @@ fn the_table_row_by_row() {
     ] {
         assert_eq!(after_first(&answered(kind)), answer, "{kind}");
     }
+    let too_long = after_first(&answered(Kind::ContextLength));
+    assert_eq!(
+        too_long,
+        Step::GiveUp(Reason::Exhausted),
+        "b serves the same model"
+    );
     assert_eq!(after_first(&Verdict::success()), answer);
 }
 
@@ -307,12 +312,36 @@ fn another_key_helps_against_what_ails_a_key_and_nothing_else() {
         (Kind::Auth, 1),
         (Kind::RateLimit, 1),
         (Kind::ServerError, 2),
-        (Kind::ContextLength, 2),
         (Kind::Overloaded, 2),
     ] {
         let (tried, _) = course(&mut plan_of(targets.clone(), 0), &answered(kind));
         assert_eq!(tried[1], second, "{kind}");
     }
+}
+
+#[test]
+fn what_is_too_long_for_a_model_is_not_sent_to_it_elsewhere() {
+    let other = Target::new("b", "large", "k2", Owner::Gateway);
+    let targets = vec![target("a", "k1"), target("b", "k2"), other];
+    let (tried, step) = course(&mut plan_of(targets, 0), &answered(Kind::ContextLength));
+    assert_eq!((tried, step), (vec![0, 2], Reason::Exhausted));
+}
+
+#[test]
+fn whether_there_are_others_is_a_matter_of_chances_attempts_and_breakers() {
+    let mut plan = plan_of(a_and_b(), 0);
+    assert_eq!(plan.next(ready, T0), Step::Try(0));
+    assert!(plan.has_others(|_| true));
+    assert!(!plan.has_others(|target| target.provider() != "b"));
+    let lost = broken(Kind::Timeout, Fault::Deadline);
+    assert_eq!(
+        plan.after(&lost, Standing::Current, ready, T0),
+        Step::Try(1)
+    );
+    assert!(!plan.has_others(|_| true), "none is left");
+    let mut keys = plan_of(vec![target("a", "k1"), target("a", "k2")], 0);
+    assert_eq!(keys.next(ready, T0), Step::Try(0));
+    assert!(!keys.has_others(|_| true), "another key is no other target");
 }
 
 #[test]

@@ -1,10 +1,42 @@
-//! A breaker's snapshot as JSON. Instants become milliseconds ago, since nobody outside knows our clock.
+//! Breakers and transitions as JSON. Instants become milliseconds ago, since nobody outside knows our clock.
+
+mod event;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fuseline_core::{FailureNote, RuleSnapshot, Snapshot, Tick, Transition};
+use fuseline_core::{Breaker, FailureNote, RuleSnapshot, Scope, Snapshot, Tick, Transition};
+use fuseline_telemetry::Metrics;
 use serde::Serialize;
+
+pub(crate) use event::Event;
+
+/// One breaker, with all that it remembers.
+#[derive(Debug, Serialize)]
+pub(crate) struct Detail {
+    #[serde(flatten)]
+    view: View,
+    /// What the operator wrote when he forced it, while that holds.
+    note: Option<String>,
+    /// Its latest transitions, oldest first, at most 20.
+    history: Vec<Why>,
+}
+
+impl Detail {
+    pub(crate) fn of(
+        breaker: &Breaker,
+        note: Option<String>,
+        metrics: &Metrics,
+        now: Tick,
+    ) -> Self {
+        let history = breaker.history(0);
+        Self {
+            view: View::of(&breaker.snapshot(now), metrics),
+            note,
+            history: history.iter().map(|change| Why::of(change, now)).collect(),
+        }
+    }
+}
 
 /// One breaker.
 #[derive(Debug, Serialize)]
@@ -33,6 +65,9 @@ pub(crate) struct View {
     late: u64,
     rejected: BTreeMap<&'static str, u64>,
     opened: u64,
+    /// Attempts at a model since the start, and those that count against it, where the configuration names it.
+    attempts: Option<u64>,
+    failures: Option<u64>,
     incident_ms: Option<u64>,
     last_failures: Vec<Failure>,
     /// The transition that led to this state.
@@ -56,8 +91,9 @@ struct Failure {
     ms_ago: u64,
 }
 
+/// A transition, with what it rests on.
 #[derive(Debug, Serialize)]
-struct Why {
+pub(crate) struct Why {
     from: &'static str,
     to: &'static str,
     cause: &'static str,
@@ -65,13 +101,21 @@ struct Why {
     threshold: f64,
     kind: Option<&'static str>,
     ms_ago: u64,
+    /// The rest of the time that an `open` or a forced state was given.
+    until_ms: Option<u64>,
     /// The same in words.
     text: String,
 }
 
 impl View {
-    pub(crate) fn of(snapshot: &Snapshot) -> Self {
+    pub(crate) fn of(snapshot: &Snapshot, metrics: &Metrics) -> Self {
         let now = snapshot.at;
+        let model = snapshot
+            .name
+            .part()
+            .filter(|_| snapshot.scope() == Scope::Model);
+        let attempts =
+            model.and_then(|model| metrics.attempts(snapshot.name.provider_name(), model));
         let opened = fuseline_core::State::ALL.iter().zip(snapshot.entered);
         let opened = opened
             .filter(|(state, _)| **state == fuseline_core::State::Open)
@@ -108,6 +152,8 @@ impl View {
                 .map(|(reason, count)| (reason.as_str(), *count))
                 .collect(),
             opened,
+            attempts: attempts.map(|attempts| attempts.all),
+            failures: attempts.map(|attempts| attempts.failures),
             incident_ms: snapshot.incident_since.map(|since| ago(since, now)),
             last_failures: snapshot
                 .last_failures
@@ -164,6 +210,7 @@ impl Why {
             threshold: transition.why.threshold,
             kind: transition.why.kind.map(fuseline_core::Kind::as_str),
             ms_ago: ago(transition.at, now),
+            until_ms: transition.until.map(|until| millis(until.since(now))),
             text: transition.why.to_string(),
         }
     }

@@ -1,0 +1,271 @@
+//! `Traffic`: what became of calls and of their attempts, counted as they end.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::time::Duration;
+
+use fuseline_core::Kind;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::histogram::Histogram;
+
+use crate::catalogue::Catalogue;
+use crate::names::{self, Counter};
+
+/// Upper bounds in seconds. Models think for minutes: the last is ten of them.
+const BOUNDS: [f64; 16] = [
+    0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0,
+];
+
+/// How a call ended for its caller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(clippy::exhaustive_enums, reason = "every call ends in one of these")]
+pub enum CallOutcome {
+    /// He got a good answer.
+    Success,
+    /// Something broke that counts against a provider.
+    Failure,
+    /// Neither: the caller's own mistake, or he left.
+    Neutral,
+    /// Nobody was asked: every target was out, or the gateway itself refused.
+    Rejected,
+}
+
+impl CallOutcome {
+    const ALL: [Self; 4] = [Self::Success, Self::Failure, Self::Neutral, Self::Rejected];
+
+    /// The outcome of what was sent to a provider; no kind is a success.
+    pub const fn of(kind: Option<Kind>) -> Self {
+        match kind {
+            None => Self::Success,
+            Some(kind) if kind.rule().count => Self::Failure,
+            Some(_) => Self::Neutral,
+        }
+    }
+
+    /// The name in metrics.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Success => "success",
+            Self::Failure => "failure",
+            Self::Neutral => "neutral",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+/// A call that is over.
+#[derive(Clone, Copy, Debug)]
+#[expect(
+    clippy::exhaustive_structs,
+    reason = "plain data that callers write out"
+)]
+pub struct EndedCall {
+    /// How it ended.
+    pub outcome: CallOutcome,
+    /// What went wrong last, if anything did.
+    pub kind: Option<Kind>,
+    /// From its request to the end of its answer.
+    pub took: Duration,
+    /// From an attempt's request to its first content event, for streams that had one.
+    pub first_token: Option<Duration>,
+    /// Whether another than the route's first target gave a good answer.
+    pub by_fallback: bool,
+}
+
+/// Counts by kind, a success first.
+#[derive(Debug, Default)]
+struct ByKind([AtomicU64; Kind::ALL.len() + 1]);
+
+impl ByKind {
+    fn add(&self, kind: Option<Kind>) {
+        let at = kind.map_or(0, |kind| 1 + kind as usize);
+        if let Some(count) = self.0.get(at) {
+            count.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Each kind with its count.
+    fn counts(&self) -> impl Iterator<Item = (Option<Kind>, u64)> {
+        let kinds = std::iter::once(None).chain(Kind::ALL.map(Some));
+        kinds
+            .zip(&self.0)
+            .map(|(kind, count)| (kind, count.load(Ordering::Relaxed)))
+    }
+}
+
+/// What attempts at one target have come to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Attempts {
+    /// All of them.
+    pub all: u64,
+    /// Those that count against the target.
+    pub failures: u64,
+}
+
+/// By the labels of provider and model.
+type ByTarget = BTreeMap<String, BTreeMap<String, ByKind>>;
+
+/// The counters. Adding is a few atomic additions and a short lock for the histograms; nobody waits for a scrape.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    calls: [ByKind; CallOutcome::ALL.len()],
+    catalogue: Arc<Catalogue>,
+    attempts: RwLock<ByTarget>,
+    fallback: AtomicU64,
+    call_seconds: Histogram,
+    first_token_seconds: Histogram,
+}
+
+impl Traffic {
+    pub(crate) fn new(catalogue: Arc<Catalogue>) -> Self {
+        let mut attempts = ByTarget::new();
+        for (provider, model) in catalogue.pairs() {
+            let models = attempts.entry(provider).or_default();
+            models.insert(model, ByKind::default());
+        }
+        Self {
+            calls: Default::default(),
+            catalogue,
+            attempts: RwLock::new(attempts),
+            fallback: AtomicU64::new(0),
+            call_seconds: Histogram::new(BOUNDS),
+            first_token_seconds: Histogram::new(BOUNDS),
+        }
+    }
+
+    pub(crate) fn call(&self, call: &EndedCall) {
+        if let Some(by_kind) = self.calls.get(call.outcome as usize) {
+            by_kind.add(call.kind);
+        }
+        self.fallback
+            .fetch_add(u64::from(call.by_fallback), Ordering::Relaxed);
+        self.call_seconds.observe(call.took.as_secs_f64());
+        if let Some(first_token) = call.first_token {
+            self.first_token_seconds.observe(first_token.as_secs_f64());
+        }
+    }
+
+    pub(crate) fn attempt(&self, provider: &str, model: &str, kind: Option<Kind>) {
+        if CallOutcome::of(kind) != CallOutcome::Neutral {
+            self.catalogue.learn(provider, model);
+        }
+        let model = self.catalogue.label(provider, model);
+        let attempts = self.read();
+        let known = attempts.get(provider).and_then(|models| models.get(model));
+        if let Some(by_kind) = known {
+            return by_kind.add(kind);
+        }
+        drop(attempts);
+        let mut attempts = self
+            .attempts
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let models = attempts.entry(provider.to_owned()).or_default();
+        models.entry(model.to_owned()).or_default().add(kind);
+    }
+
+    pub(crate) fn attempts(&self, provider: &str, model: &str) -> Option<Attempts> {
+        let attempts = self.read();
+        let by_kind = attempts.get(provider)?.get(model)?;
+        let mut sum = Attempts::default();
+        for (kind, count) in by_kind.counts() {
+            sum.all += count;
+            if CallOutcome::of(kind) == CallOutcome::Failure {
+                sum.failures += count;
+            }
+        }
+        Some(sum)
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, ByTarget> {
+        self.attempts.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn encode_calls(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut family = describe(encoder, &names::CALLS)?;
+        for (outcome, by_kind) in CallOutcome::ALL.into_iter().zip(&self.calls) {
+            for (kind, count) in by_kind.counts() {
+                // Each outcome is there from the start, so that its first increase is seen.
+                let usual = match outcome {
+                    CallOutcome::Success => None,
+                    CallOutcome::Failure => Some(Kind::ServerError),
+                    CallOutcome::Neutral => Some(Kind::BadRequest),
+                    CallOutcome::Rejected => Some(Kind::Local),
+                };
+                if count > 0 || kind == usual {
+                    let labels = [
+                        (names::OUTCOME_LABEL, outcome.as_str()),
+                        (names::KIND_LABEL, kind_label(kind)),
+                    ];
+                    ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn encode_attempts(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
+        let mut family = describe(encoder, &names::ATTEMPTS)?;
+        let attempts = self.read();
+        let targets = attempts.iter().flat_map(|(provider, models)| {
+            let models = models.iter();
+            models.map(move |(model, by_kind)| (provider, model, by_kind))
+        });
+        for (provider, model, by_kind) in targets {
+            for (kind, count) in by_kind.counts() {
+                if count > 0 || kind.is_none() {
+                    let labels = [
+                        (names::PROVIDER_LABEL, provider.as_str()),
+                        (names::MODEL_LABEL, model.as_str()),
+                        (names::OUTCOME_LABEL, CallOutcome::of(kind).as_str()),
+                        (names::KIND_LABEL, kind_label(kind)),
+                    ];
+                    ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Collector for Traffic {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        self.encode_calls(&mut encoder)?;
+        self.encode_attempts(&mut encoder)?;
+        let fallback = ConstCounter::new(self.fallback.load(Ordering::Relaxed));
+        fallback.encode(describe(&mut encoder, &names::FALLBACK)?)?;
+        for ((name, help), histogram) in [
+            (names::CALL_SECONDS, &self.call_seconds),
+            (names::FIRST_TOKEN_SECONDS, &self.first_token_seconds),
+        ] {
+            let family = encoder.encode_descriptor(
+                name,
+                help,
+                None,
+                EncodeMetric::metric_type(histogram),
+            )?;
+            histogram.encode(family)?;
+        }
+        Ok(())
+    }
+}
+
+fn describe<'e>(
+    encoder: &'e mut DescriptorEncoder<'_>,
+    counter: &'e Counter,
+) -> Result<MetricEncoder<'e>, fmt::Error> {
+    encoder.encode_descriptor(counter.name, counter.help, None, MetricType::Counter)
+}
+
+const fn kind_label(kind: Option<Kind>) -> &'static str {
+    match kind {
+        Some(kind) => kind.as_str(),
+        None => "none",
+    }
+}
