@@ -25,11 +25,7 @@ struct Redis {
 
 impl Redis {
     fn start(more: &[&str]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
+        let port = free_port();
         let folder = tempfile::tempdir().unwrap();
         let mut child = Self::command(port, folder.path())
             .args(more)
@@ -75,6 +71,11 @@ impl Drop for Redis {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").unwrap();
+    free.local_addr().unwrap().port()
 }
 
 fn record(state: State, until: u64, by: &str) -> Record {
@@ -361,4 +362,37 @@ fn report_94_a_key_that_is_broken_is_begun_anew() {
         assert_eq!(replies[0].version, 4, "told again after {breakage:?}");
         redis.ask(&["DEL", key]);
     }
+}
+
+/// A cluster of one node refuses a script whose keys lie in several slots, as every cluster does.
+#[test]
+fn report_100_the_keys_of_every_script_lie_in_one_slot() {
+    let bus = free_port().to_string();
+    let redis = Redis::start(&["--cluster-enabled", "yes", "--cluster-port", &bus]);
+    let cluster = |words: &[&str]| {
+        let mut command = Command::new("redis-cli");
+        let port = redis.port.to_string();
+        let output = command.args(["-p", &port, "CLUSTER"]).args(words).output();
+        String::from_utf8(output.unwrap().stdout).unwrap()
+    };
+    cluster(&["ADDSLOTSRANGE", "0", "16383"]);
+    while !cluster(&["INFO"]).contains("cluster_state:ok") {}
+    let url = format!("redis://127.0.0.1:{}", redis.port);
+    let mut link = Link::new(&url, "test", "a").unwrap();
+    let step = Step {
+        me: 0,
+        late: false,
+        offer: Some((4, 0, true, 0, false)),
+        ask: 1,
+        token: 0,
+        good: 0,
+    };
+    let now = link.turn(&turn(Vec::new())).unwrap().present.unwrap().now;
+    let requests = (0..20).map(|at| step.request(ScopeName::model("p", &format!("m{at}")), now));
+    let replies = link.turn(&turn(requests.collect())).unwrap().replies;
+    let is_granted = |reply: &super::message::Reply| reply.taken && reply.holder.is_some();
+    assert!(
+        replies.len() == 20 && replies.iter().all(is_granted),
+        "{replies:?}"
+    );
 }
