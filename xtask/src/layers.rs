@@ -75,6 +75,7 @@ const LAYERS: &[Layer] = &[
         name: "fuseline-store",
         ours: &["fuseline-core"],
         outside: Outside::Only(&[
+            "redis",
             "rusqlite",
             "rustix",
             "serde",

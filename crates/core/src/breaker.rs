@@ -8,7 +8,7 @@ use crate::clock::Clock;
 use crate::event::{Reason, Rejection, Transition};
 use crate::hot::{Asked, Hot, Recorded};
 use crate::kind::Kind;
-use crate::machine::Machine;
+use crate::machine::{Leave, Machine};
 use crate::outcome::Outcome;
 use crate::permit::Permit;
 use crate::policy::{Mode, Policy};
@@ -219,6 +219,11 @@ impl Breaker {
         self.0.hot.mode()
     }
 
+    /// Somebody was told to wait for a grant.
+    pub(crate) fn wish(&self) {
+        self.0.hot.wish();
+    }
+
     pub(crate) fn hold_until(&self, until: Tick) {
         self.0.hot.hold(until);
     }
@@ -290,6 +295,28 @@ impl Inner {
 
     pub(crate) fn policy(&self) -> Policy {
         self.lock().policy.clone()
+    }
+
+    pub(crate) fn count_calls(&self) {
+        let mut machine = self.lock();
+        let policy = machine.policy.clone();
+        machine.counts.always(policy.checked(), &self.hot.shards);
+    }
+
+    pub(crate) fn open_by_fleet(&self, kind: Option<Kind>, seen: (f64, f64), now: Tick) {
+        self.lock().open_by_fleet(&self.hot, kind, seen, now);
+    }
+
+    pub(crate) fn await_grant(&self) {
+        self.lock().leave_to(Leave::Awaited);
+    }
+
+    pub(crate) fn probe_freely(&self) {
+        self.lock().leave_to(Leave::Own);
+    }
+
+    pub(crate) fn grant_probes(&self, until: Tick, good: u32) {
+        self.lock().grant(until, good);
     }
 
     pub(crate) fn restore(&self, saved: &SavedBreaker, now: Tick) {

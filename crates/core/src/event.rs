@@ -92,6 +92,8 @@ pub enum Cause {
     Expiry,
     /// The state was put back from a store.
     Restored,
+    /// The replicas of a fleet together.
+    Fleet,
 }
 
 impl Cause {
@@ -112,6 +114,7 @@ impl Cause {
             Self::Operator => "operator",
             Self::Expiry => "expiry",
             Self::Restored => "restored",
+            Self::Fleet => "fleet",
         }
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Hot {
     /// Until when the provider asked this key to wait, in ms.
     hold: AtomicU64,
     changes: AtomicU64,
+    /// 1 where a probe was rejected for want of a grant.
+    wish: AtomicU64,
     /// Rejections met by threads without a shard.
     rejected: [AtomicU64; REASONS],
     pub(crate) shards: Shards,
@@ -85,6 +87,7 @@ impl Hot {
             late: AtomicU64::new(0),
             hold: AtomicU64::new(0),
             changes: AtomicU64::new(0),
+            wish: AtomicU64::new(0),
             rejected: core::array::from_fn(|_| AtomicU64::new(0)),
             shards: Shards::new(),
         }
@@ -314,6 +317,15 @@ impl Hot {
             .get(at)
             .map_or(0, |counter| counter.load(Ordering::Relaxed));
         shared.wrapping_add(self.shards.rejected(at))
+    }
+
+    /// A probe lacked a grant.
+    pub(crate) fn wish(&self) {
+        self.wish.store(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take_wish(&self) -> bool {
+        self.wish.swap(0, Ordering::Relaxed) == 1
     }
 
     /// Tells observers that the history has grown.

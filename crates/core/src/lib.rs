@@ -31,6 +31,7 @@ mod clock;
 #[cfg(feature = "serde")]
 mod duration_text;
 mod event;
+mod fleet;
 mod hot;
 mod kind;
 #[cfg(all(test, fuseline_loom))]
@@ -59,6 +60,7 @@ mod window;
 pub use breaker::Breaker;
 pub use clock::Clock;
 pub use event::{Cause, FailureNote, Reason, Rejection, Transition, Why};
+pub use fleet::Evidence;
 pub use kind::{Kind, KindRule, UnknownName};
 pub use outcome::{Failure, Outcome};
 pub use permit::Permit;

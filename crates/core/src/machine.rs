@@ -5,6 +5,7 @@
 //! every change of state goes through `transition.rs`.
 
 mod deferred;
+mod granted;
 mod questions;
 mod ramp;
 mod saved;
@@ -23,6 +24,8 @@ use crate::rules::Counts;
 use crate::state::{Generation, State, Watch};
 use crate::tick::Tick;
 use crate::ticket::{Standing, Ticket};
+use granted::Frozen;
+pub(crate) use granted::Leave;
 use questions::probing_wait;
 use ramp::Ramp;
 use transition::Trip;
@@ -77,6 +80,11 @@ pub(crate) struct Machine {
     /// Time spent open, without the present state's.
     pub(crate) open_for: Duration,
     pub(crate) last_failures: VecDeque<FailureNote>,
+    /// Whose leave probes need, and how far those of others have come.
+    pub(crate) leave: Leave,
+    good: u32,
+    /// What opened it, where its own rules did.
+    frozen: Option<Frozen>,
     numbered: u64,
     random: SplitMix,
 }
@@ -98,6 +106,9 @@ impl Machine {
             incident_since: None,
             open_for: Duration::ZERO,
             last_failures: VecDeque::new(),
+            leave: Leave::Own,
+            good: 0,
+            frozen: None,
             numbered: 0,
             random: SplitMix::new(seed),
         };
@@ -121,6 +132,10 @@ impl Machine {
                     retry_after: end.since(now),
                 });
             }
+            if let Some(unlicensed) = self.unlicensed(now) {
+                hot.wish();
+                return Err(unlicensed);
+            }
             let why = self.why(&Trip {
                 observed: 0.0,
                 threshold: 0.0,
@@ -130,7 +145,7 @@ impl Machine {
                 hot,
                 Phase::HalfOpen {
                     leases: Vec::new(),
-                    successes: 0,
+                    successes: self.good,
                 },
                 now,
                 why,
@@ -144,7 +159,7 @@ impl Machine {
             });
         }
         let seat = hot.enter()?;
-        match self.admit(limit, now) {
+        match self.admit(hot, limit, now) {
             Ok(standing) => {
                 self.publish_word(hot);
                 Ok(Ticket::new(self.generation, standing, seat, now))
@@ -156,7 +171,8 @@ impl Machine {
         }
     }
 
-    fn admit(&mut self, limit: Duration, now: Tick) -> Result<Standing, Rejection> {
+    fn admit(&mut self, hot: &Hot, limit: Duration, now: Tick) -> Result<Standing, Rejection> {
+        let unlicensed = self.unlicensed(now);
         let policy = self.policy.checked();
         match &mut self.phase {
             Phase::Closed { ramp: Some(ramp) } => {
@@ -176,6 +192,10 @@ impl Machine {
                         reason: Reason::Probing,
                         retry_after: probing_wait(leases, now),
                     });
+                }
+                if let Some(unlicensed) = unlicensed {
+                    hot.wish();
+                    return Err(unlicensed);
                 }
                 let outlives = if limit.is_zero() {
                     Duration::ZERO

@@ -295,6 +295,11 @@ impl Policy {
         self.0.cooldown
     }
 
+    /// How long a probe may show no sign of life.
+    pub fn probe_timeout(&self) -> Duration {
+        self.0.probe_timeout
+    }
+
     /// Content time after which a streaming probe is a success.
     pub fn probe_proof(&self) -> Duration {
         self.0.probe_proof

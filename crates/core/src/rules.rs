@@ -17,12 +17,17 @@ use crate::window::{MAX_SERIES, Ring, Shards};
 /// A ratio this near to its threshold has reached it: 0.3 of 10 is 3, whatever binary fractions make of it.
 const NEARLY: f64 = 1.0 - 1e-9;
 
+/// Over which calls are counted where no rule has a window for them, in ms.
+const ANY_WINDOW: u64 = 60_000;
+
 /// Counts of one generation.
 #[derive(Clone, Debug)]
 pub(crate) struct Counts {
     pub(crate) run: u32,
     pub(crate) kinds: [u32; Kind::ALL.len()],
     rules: Vec<RuleCounts>,
+    /// Whether calls are counted where no rule asks for it.
+    always: bool,
     /// Calls recorded under the lock, by place of their window.
     calls: [Option<Ring>; MAX_SERIES],
 }
@@ -88,16 +93,26 @@ impl Counts {
             run: 0,
             kinds: [0; Kind::ALL.len()],
             rules: Vec::new(),
+            always: false,
             calls: [const { None }; MAX_SERIES],
         };
         counts.follow(policy, shards);
         counts
     }
 
+    /// Counts calls from now on even where no rule asks for it.
+    pub(crate) fn always(&mut self, policy: &Checked, shards: &Shards) {
+        self.always = true;
+        self.follow(policy, shards);
+    }
+
     /// Takes over changed rules: what a rule with the same window and limit counted stays, a changed window starts
     /// empty. Run and counts by kind stay.
     pub(crate) fn follow(&mut self, policy: &Checked, shards: &Shards) {
-        let wanted = call_windows(&policy.trip);
+        let mut wanted = call_windows(&policy.trip);
+        if self.always && wanted.is_empty() {
+            wanted.push(ANY_WINDOW);
+        }
         for (place, ring) in self.calls.iter_mut().enumerate() {
             if ring
                 .as_ref()

@@ -181,6 +181,9 @@ impl Scopes {
     fn check_all(&self, breakers: &[Breaker], now: Tick) -> Result<(), ScopedRejection> {
         let refusals = breakers.iter().filter_map(|breaker| {
             let own = breaker.check(now).err();
+            if own.is_some_and(|own| own.reason == Reason::Probing) {
+                breaker.wish(); // plans ask no further of one that refuses
+            }
             let held = breaker
                 .held(now)
                 .filter(|_| breaker.mode() == Mode::Enforce);

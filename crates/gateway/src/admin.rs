@@ -20,6 +20,7 @@ use fuseline_core::{Breaker, Tick};
 use secrecy::SecretString;
 use serde_json::json;
 
+use crate::fleet::Gauge;
 use crate::observe::Feed;
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
@@ -42,6 +43,7 @@ struct Seen {
     seats: Seats,
     notes: Notes,
     meter: Meter,
+    gauge: Gauge,
 }
 
 impl Admin {
@@ -51,6 +53,7 @@ impl Admin {
         feed: Feed,
         token: Option<SecretString>,
         meter: Meter,
+        gauge: Gauge,
     ) -> Self {
         Self(Arc::new(Seen {
             proxy,
@@ -59,6 +62,7 @@ impl Admin {
             seats: Seats::new(feed),
             notes: Notes::default(),
             meter,
+            gauge,
         }))
     }
 
@@ -121,7 +125,8 @@ async fn ready(State(admin): State<Admin>) -> (StatusCode, &'static str) {
 }
 
 async fn metrics(State(admin): State<Admin>) -> Response {
-    match admin.0.proxy.metrics().page(admin.0.meter.read()) {
+    let (kept, fleet) = (admin.0.meter.read(), admin.0.gauge.read());
+    match admin.0.proxy.metrics().page(kept, fleet) {
         Ok(page) => ([(CONTENT_TYPE, fuseline_telemetry::CONTENT_TYPE)], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

@@ -12,7 +12,6 @@ mod document;
 mod doors;
 mod finding;
 mod heartbeats;
-mod later;
 mod limits;
 mod load;
 mod model;
@@ -68,6 +67,8 @@ pub struct Config {
     pub state: Option<PathBuf>,
     /// The Redis by which replicas act as one; its URL may hold a password.
     pub fleet: Option<SecretString>,
+    /// What every key of the fleet in Redis begins with.
+    pub fleet_prefix: String,
     /// How much is logged.
     pub log: LevelFilter,
     /// How lines of the log are written.

@@ -4,6 +4,7 @@ mod admin;
 mod caller;
 pub mod cli;
 pub mod config;
+mod fleet;
 mod observe;
 mod proxy;
 mod server;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fuseline_core::Registry;
-use fuseline_store::Pump;
+use fuseline_store::{Fleet, Pump};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -15,12 +15,13 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::caller::Caller;
 use crate::config::Config;
+use crate::fleet::Gauge;
 use crate::observe::{self, Feed};
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
 use crate::webhook::Webhooks;
-use crate::{admin, proxy, state};
+use crate::{admin, fleet, proxy, state};
 
 /// Most of an answer that waits here for its caller, and most of a request's head.
 const WRITE_BUFFER: usize = 32 << 10;
@@ -39,6 +40,8 @@ pub struct Gateway {
     drain: Duration,
     /// None where no state is kept.
     pump: Option<Pump>,
+    /// None where this replica stands alone.
+    fleet: Option<Fleet>,
 }
 
 /// Why a gateway did not start.
@@ -74,8 +77,11 @@ impl Gateway {
         let admin_token = config.admin_token.clone();
         let is_wanted = config.state.is_some();
         let kept = state::open(&config);
+        let settings = config.clone();
         let proxy = Arc::new(Proxy::new(config)?);
         let pump = kept.and_then(|kept| kept.restore(proxy.registry()));
+        // What is restored comes first: what the fleet says is newer.
+        let fleet = fleet::join(&settings, proxy.registry());
         let gateway = Self {
             addr: local_addr("listen", &traffic)?,
             admin_addr: local_addr("admin_listen", &operators)?,
@@ -83,6 +89,7 @@ impl Gateway {
             tasks: Tasks::default(),
             drain,
             pump,
+            fleet,
         };
         let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
@@ -91,6 +98,7 @@ impl Gateway {
             feed.clone(),
             admin_token,
             Meter::new(is_wanted, gateway.pump.as_ref()),
+            Gauge::new(settings.fleet.is_some(), gateway.fleet.as_ref()),
         ));
         // The admin listener answers until the end of a drain, so it is not among the tasks that a drain waits for.
         gateway.tasks.spawn_until_cut(async move {
@@ -130,6 +138,10 @@ impl Gateway {
         match self.tasks.drain(self.drain).await {
             0 => tracing::info!("drained"),
             cut => tracing::warn!(cut, "drain ended with connections still busy"),
+        }
+        if let Some(fleet) = self.fleet.take() {
+            // Its exchanges are bounded. One that panicked has nothing to give back.
+            drop(tokio::task::spawn_blocking(|| fleet.leave()).await);
         }
         if let Some(pump) = self.pump.take() {
             state::flush(pump).await;

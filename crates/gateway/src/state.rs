@@ -57,7 +57,7 @@ pub(crate) fn open(config: &Config) -> Option<Kept> {
 
 /// The settings of a breaker of this name; none where the configuration has no such breaker any more. The names of
 /// callers' own keys are salted anew in each process, so that those of another mean nothing.
-fn policy(config: &Config, name: &ScopeName) -> Option<Policy> {
+pub(crate) fn policy(config: &Config, name: &ScopeName) -> Option<Policy> {
     let provider = config.providers.get(name.provider_name())?;
     let model = match name.scope() {
         Scope::Provider => None,

@@ -37,6 +37,7 @@
 mod contract;
 mod entry;
 mod error;
+mod fleet;
 mod memory;
 mod moment;
 mod pump;
@@ -46,6 +47,7 @@ mod store;
 
 pub use entry::Entry;
 pub use error::StoreError;
+pub use fleet::{Fleet, FleetConfig, FleetError, FleetHealth, FleetStatus};
 pub use memory::Memory;
 pub use moment::{Boot, Moment};
 pub use pump::{Kept, Pump, Tally};

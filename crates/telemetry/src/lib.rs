@@ -4,6 +4,7 @@
 //! [`TransitionReader`] drains their histories from a task of its own.
 
 mod catalogue;
+mod fleet;
 mod names;
 mod prometheus;
 mod sums;
@@ -11,6 +12,7 @@ mod traffic;
 mod transitions;
 
 pub use catalogue::Catalogue;
+pub use fleet::FleetState;
 pub use prometheus::{CONTENT_TYPE, KeptState, Metrics};
 pub use traffic::{Attempts, CallOutcome, EndedCall};
 pub use transitions::{Observed, TransitionReader};

@@ -84,6 +84,24 @@ pub(crate) const FAILURES: Counter = Counter {
 pub(crate) const FAILING: &str = "state_failing";
 pub(crate) const FAILING_HELP: &str = "1 while breaker states are to be kept and cannot be";
 
+pub(crate) const FLEET_TURNS: Counter = Counter {
+    name: "fleet_exchanges",
+    help: "Exchanges with the fleet's Redis that were tried",
+};
+pub(crate) const FLEET_FAILURES: Counter = Counter {
+    name: "fleet_failures",
+    help: "Exchanges with the fleet's Redis that failed",
+};
+pub(crate) const FLEET_RESETS: Counter = Counter {
+    name: "fleet_state_reset",
+    help: "Breakers whose state the fleet's Redis had forgotten, and was told again",
+};
+pub(crate) const FLEET_DEGRADED: &str = "fleet_degraded";
+pub(crate) const FLEET_DEGRADED_HELP: &str =
+    "1 while this replica decides by itself because the fleet's Redis is out of reach";
+pub(crate) const FLEET_REPLICAS: &str = "fleet_replicas";
+pub(crate) const FLEET_REPLICAS_HELP: &str = "Replicas at the last exchange, this one among them";
+
 pub(crate) const STATE: &str = "breaker_state";
 pub(crate) const STATE_HELP: &str = "1 for the state that a breaker is in, 0 for the others";
 

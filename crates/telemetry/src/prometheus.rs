@@ -13,6 +13,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
 use crate::catalogue::Catalogue;
+use crate::fleet::FleetState;
 use crate::names::{self, Counter};
 use crate::sums::{Labels, Ledger, Sum};
 use crate::traffic::{Attempts, EndedCall, Traffic};
@@ -47,7 +48,7 @@ pub struct KeptState {
 /// let metrics = Metrics::new(&Registry::default(), catalogue);
 /// metrics.attempt("openai", "gpt-5", Some(Kind::Timeout));
 /// let line = "attempts_total{provider=\"openai\",model=\"gpt-5\",outcome=\"failure\",kind=\"timeout\"} 1";
-/// assert!(metrics.page(None)?.contains(line));
+/// assert!(metrics.page(None, None)?.contains(line));
 /// # Ok::<(), std::fmt::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -93,17 +94,24 @@ impl Metrics {
         self.0.traffic.attempts(provider, model)
     }
 
-    /// The page; with how states are kept, where they are to be.
+    /// The page; with how states are kept, where they are to be, and how the fleet fares, where there is one.
     ///
     /// # Errors
     /// Never in practice: writing into a string does not fail.
-    pub fn page(&self, kept: Option<KeptState>) -> Result<String, fmt::Error> {
+    pub fn page(
+        &self,
+        kept: Option<KeptState>,
+        fleet: Option<FleetState>,
+    ) -> Result<String, fmt::Error> {
         let mut page = String::new();
         let mut metrics = prometheus_client::registry::Registry::default();
         metrics.register_collector(Box::new(Arc::clone(&self.0.breakers)));
         metrics.register_collector(Box::new(Arc::clone(&self.0.traffic)));
         if let Some(kept) = kept {
             metrics.register_collector(Box::new(kept));
+        }
+        if let Some(fleet) = fleet {
+            metrics.register_collector(Box::new(fleet));
         }
         encode(&mut page, &metrics)?;
         Ok(page)
@@ -252,7 +260,7 @@ mod tests {
     }
 
     fn page(registry: &Registry) -> Result<String, fmt::Error> {
-        metrics(registry).page(None)
+        metrics(registry).page(None, None)
     }
 
     fn fail(registry: &Registry, key: &str, kind: Kind, times: u32) {
@@ -334,7 +342,7 @@ mod tests {
         fail(&registry, "k", Kind::ServerError, 5);
         let seen = |name: &str| {
             let start = format!(r#"{name}{{scope="model",provider="p",model="m"}} "#);
-            let page = metrics.page(None).unwrap();
+            let page = metrics.page(None, None).unwrap();
             let value = page
                 .lines()
                 .find_map(|line| line.strip_prefix(&start).map(str::to_owned));
@@ -367,7 +375,7 @@ mod tests {
                 by_fallback: false,
             });
         }
-        let page = metrics.page(None).unwrap();
+        let page = metrics.page(None, None).unwrap();
         let buckets = |name: &str| -> Vec<(String, u64)> {
             let start = format!("{name}_bucket{{le=\"");
             let lines = page.lines().filter_map(|line| line.strip_prefix(&start));
@@ -397,7 +405,7 @@ mod tests {
             failures: 1,
             is_failing: true,
         };
-        let page = metrics(&registry().0).page(Some(kept)).unwrap();
+        let page = metrics(&registry().0).page(Some(kept), None).unwrap();
         for line in [
             "state_stored_total 7",
             "state_dropped_total 2",

@@ -36,6 +36,7 @@ impl Machine {
         let policy = self.policy.checked();
         match &self.phase {
             Phase::Open { end } if now < *end => refuse(Reason::Open, end.since(now)),
+            Phase::Open { .. } if !self.may_probe(now) => self.unlicensed(now),
             Phase::Forced { open: true, until } => refuse(
                 Reason::Forced,
                 until.map_or(FORCED_WAIT, |until| until.since(now)),
@@ -43,6 +44,9 @@ impl Machine {
             Phase::HalfOpen { leases, .. } if leases.len() >= policy.probes as usize => hot
                 .saturation()
                 .or_else(|| refuse(Reason::Probing, probing_wait(leases, now))),
+            Phase::HalfOpen { .. } if !self.may_probe(now) => {
+                hot.saturation().or_else(|| self.unlicensed(now))
+            }
             Phase::Closed { ramp: Some(ramp) } if !ramp.would_admit(policy.ramp, now) => {
                 hot.saturation().or_else(|| refuse(Reason::Ramping, SOON))
             }
@@ -56,17 +60,20 @@ impl Machine {
     /// How long until asking again is of use; an `open` past its end says zero.
     pub(crate) fn retry_after(&self, hot: &Hot, now: Tick) -> Option<Duration> {
         match &self.phase {
-            Phase::Open { end } => Some(end.since(now)),
-            Phase::Closed { .. } | Phase::HalfOpen { .. } | Phase::Forced { .. } => {
-                self.refusal(hot, now).map(|refusal| refusal.retry_after)
-            }
+            Phase::Open { end } if now < *end || self.may_probe(now) => Some(end.since(now)),
+            Phase::Open { .. }
+            | Phase::Closed { .. }
+            | Phase::HalfOpen { .. }
+            | Phase::Forced { .. } => self.refusal(hot, now).map(|refusal| refusal.retry_after),
         }
     }
 
     pub(crate) fn is_due(&self, now: Tick) -> bool {
         match &self.phase {
-            Phase::Open { end } => *end <= now,
-            Phase::HalfOpen { leases, .. } => leases.len() < self.policy.checked().probes as usize,
+            Phase::Open { end } => *end <= now && self.may_probe(now),
+            Phase::HalfOpen { leases, .. } => {
+                leases.len() < self.policy.checked().probes as usize && self.may_probe(now)
+            }
             Phase::Closed { .. } | Phase::Forced { .. } => false,
         }
     }

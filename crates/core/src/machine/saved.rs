@@ -66,6 +66,7 @@ impl Machine {
         self.episodes = saved.episodes;
         self.incident_since = saved.incident_since;
         self.counts.restore(saved, now);
+        self.frozen = None;
         let is_closed = matches!(self.phase, Phase::Closed { .. });
         let pressure = self
             .counts

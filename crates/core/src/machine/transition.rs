@@ -3,6 +3,7 @@
 
 use core::time::Duration;
 
+use super::granted::Frozen;
 use super::{Machine, Phase};
 use crate::backoff::cooldown;
 use crate::event::{Cause, Transition, Why};
@@ -48,6 +49,11 @@ impl Machine {
         );
         let why = self.why(&trip);
         self.incident_since = self.incident_since.or(Some(at));
+        self.good = 0;
+        if matches!(self.phase, Phase::Closed { .. }) {
+            let seen = self.counts.view(&hot.shards, self.generation, at);
+            self.frozen = Some(Frozen { at, seen });
+        }
         self.enter(hot, Phase::Open { end: at + length }, at, why);
     }
 
@@ -79,6 +85,7 @@ impl Machine {
         let to = self.state();
         if to == State::Closed {
             self.incident_since = None;
+            self.frozen = None;
         }
         self.remember(hot, from, to, at, why);
         self.publish(hot, Watch::Nothing);

@@ -7,7 +7,6 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::finding::{Finding, Severity};
-use super::later;
 use super::reference::Row;
 use super::secret::Secrets;
 
@@ -119,13 +118,6 @@ impl<'t> Document<'t> {
         });
     }
 
-    /// Notes, once for each name, that a key has no effect yet. `plain` is its path without indexes and names.
-    pub(super) fn note_if_later(&mut self, key: &str, plain: &str, value: &str) {
-        if let Some(name) = later::name(plain, value) {
-            self.note_later(key, name);
-        }
-    }
-
     /// Notes, once for each name, that what stands at a key has no effect yet.
     pub(super) fn note_later(&mut self, key: &str, name: &'static str) {
         if self.told.insert(name) {
@@ -136,11 +128,6 @@ impl<'t> Document<'t> {
                 ..finding
             });
         }
-    }
-
-    /// A value as written, of whatever type.
-    pub(super) fn written(&self, value: &Spanned<DeValue<'_>>) -> &'t str {
-        self.text.get(value.span()).unwrap_or_default()
     }
 
     /// Whether the syntax lets names be compared across sections.

@@ -157,7 +157,7 @@ impl Sources<'_> {
         let mut config = Section::root(&mut document, &root, |section| {
             Config::read(section, &mut survey)
         });
-        config.override_with(self.overrides, &mut document);
+        config.override_with(self.overrides);
         if document.is_whole() {
             survey.check(&config.classifier(), &mut document);
             doors::check(&config, &survey, self.overrides, &mut document);
@@ -201,8 +201,15 @@ impl Config {
                 ),
             fleet: section.secret(
                 "fleet",
-                "the Redis by which replicas act as one: redis://host:port",
+                "the Redis by which replicas act as one: redis://user:password@host:port/database",
             ),
+            fleet_prefix: section
+                .opt(
+                    "fleet_prefix",
+                    Some(FLEET_PREFIX.to_owned()),
+                    "what every key of the fleet in Redis begins with",
+                )
+                .unwrap_or_else(|| FLEET_PREFIX.to_owned()),
             log: section
                 .choice("log", LEVELS, Some("info"), "how much is logged")
                 .unwrap_or(LevelFilter::INFO),
@@ -258,7 +265,7 @@ impl Config {
         config
     }
 
-    fn override_with(&mut self, over: &Overrides, document: &mut Document<'_>) {
+    fn override_with(&mut self, over: &Overrides) {
         self.listen = over.listen.unwrap_or(self.listen);
         self.admin_listen = over.admin_listen.unwrap_or(self.admin_listen);
         self.log = over.log.unwrap_or(self.log);
@@ -267,11 +274,13 @@ impl Config {
             self.state = state_file(state);
         }
         if let Some(fleet) = &over.fleet {
-            document.note_if_later("--fleet", "fleet", "");
             self.fleet = Some(fleet.clone());
         }
     }
 }
+
+/// What every key of a fleet begins with.
+const FLEET_PREFIX: &str = "fuseline";
 
 /// Every key there is, in the order of the sections.
 pub(super) fn rows() -> Vec<Row> {

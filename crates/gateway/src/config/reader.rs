@@ -225,11 +225,7 @@ impl<'r, 't> Section<'r, 't> {
 
     fn find(&mut self, key: &str) -> Option<&'r Spanned<DeValue<'t>>> {
         self.asked.push(key.to_owned());
-        let value = self.table?.get(key)?;
-        let written = self.document.written(value);
-        self.document
-            .note_if_later(&join(&self.path, key), &join(&self.plain, key), written);
-        Some(value)
+        self.table?.get(key)
     }
 
     fn refuse_unknown_keys(self) {

@@ -30,7 +30,7 @@ fn in_folder(file: &str, args: &[&str], env: &[(&str, &str)]) -> (Option<i32>, S
     )
 }
 
-const GOOD: &str = r#"fleet = "redis://127.0.0.1:9"
+const GOOD: &str = r#"log = "info"
 [providers.a]
 protocol = "openai"
 base_url = "http://127.0.0.1:9/v1"
@@ -38,6 +38,7 @@ api_key = { env = "A_KEY" }
 [[routes]]
 model = "*"
 targets = [{ provider = "a" }]
+on_exhausted = ["queue"]
 "#;
 
 #[test]
@@ -45,13 +46,13 @@ fn check_tells_mistakes_and_notes_and_exits_with_1_only_for_mistakes() {
     let (code, out, err) = in_folder(GOOD, &["check"], &[("A_KEY", "sk-canary")]);
     assert_eq!(
         out,
-        "fuseline.toml:1: note: fleet: not in effect yet\nfuseline.toml: no mistakes\n"
+        "fuseline.toml:9: note: queue: not in effect yet\nfuseline.toml: no mistakes\n"
     );
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let (code, out, _) = in_folder(GOOD, &["check"], &[]);
-    let expected = "fuseline.toml:1: note: fleet: not in effect yet\n\
-                    fuseline.toml:5: providers.a.api_key.env = \"A_KEY\": is not set in the environment; \
+    let expected = "fuseline.toml:5: providers.a.api_key.env = \"A_KEY\": is not set in the environment; \
                     set the variable, or correct its name\n\
+                    fuseline.toml:9: note: queue: not in effect yet\n\
                     fuseline.toml: 1 mistake\n";
     assert_eq!((code, out.as_str()), (Some(1), expected));
     let (code, out, _) = in_folder("", &["check"], &[]);
@@ -81,15 +82,6 @@ fn check_in_json_holds_the_same() {
         "ok": false,
         "findings": [
             {
-                "severity": "note",
-                "file": "fuseline.toml",
-                "line": 1,
-                "key": "fleet",
-                "value": null,
-                "problem": "not in effect yet",
-                "remedy": null,
-            },
-            {
                 "severity": "mistake",
                 "file": "fuseline.toml",
                 "line": 5,
@@ -97,6 +89,15 @@ fn check_in_json_holds_the_same() {
                 "value": "\"A_KEY\"",
                 "problem": "is not set in the environment",
                 "remedy": "set the variable, or correct its name",
+            },
+            {
+                "severity": "note",
+                "file": "fuseline.toml",
+                "line": 9,
+                "key": "queue",
+                "value": null,
+                "problem": "not in effect yet",
+                "remedy": null,
             },
         ],
     });
@@ -252,7 +253,7 @@ fn serve_names_what_has_no_effect_yet_serves_and_stops_on_a_signal() {
         let note = serving.line();
         assert_eq!(
             note["message"],
-            "fuseline.toml:1: note: fleet: not in effect yet"
+            "fuseline.toml:9: note: queue: not in effect yet"
         );
         let started = serving.line();
         assert_eq!(started["message"], "serving");

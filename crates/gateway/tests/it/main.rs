@@ -15,6 +15,7 @@ mod demo;
 mod exhausted;
 mod fallback;
 mod field_reports;
+mod fleet;
 mod guarded;
 mod layers;
 mod logs;

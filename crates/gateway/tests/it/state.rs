@@ -2,7 +2,7 @@
 
 mod crashes;
 mod files;
-mod program;
+pub(crate) mod program;
 
 use std::path::Path;
 use std::process::{Command, Output};

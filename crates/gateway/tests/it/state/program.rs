@@ -10,23 +10,23 @@ use std::thread::JoinHandle;
 use serde_json::Value;
 
 /// A running program, and what it logs.
-pub(super) struct Serving {
+pub(crate) struct Serving {
     child: Child,
-    pub(super) addr: SocketAddr,
-    pub(super) admin: SocketAddr,
+    pub(crate) addr: SocketAddr,
+    pub(crate) admin: SocketAddr,
     /// What it logged before it served.
-    pub(super) first: Vec<Value>,
+    pub(crate) first: Vec<Value>,
     log: Option<JoinHandle<Vec<Value>>>,
 }
 
 impl Serving {
     /// Starts it in this folder, where `fuseline.toml` stands.
-    pub(super) fn start(folder: &Path) -> Self {
+    pub(crate) fn start(folder: &Path) -> Self {
         Self::spawn(folder, &mut Command::new(env!("CARGO_BIN_EXE_fuseline"))).unwrap()
     }
 
     /// Starts it as another user; fails where it is installed so that he cannot run it.
-    pub(super) fn start_as(user: u32, folder: &Path) -> io::Result<Self> {
+    pub(crate) fn start_as(user: u32, folder: &Path) -> io::Result<Self> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_fuseline"));
         Self::spawn(folder, command.uid(user))
     }
@@ -72,14 +72,14 @@ impl Serving {
     }
 
     /// `kill -9`. Gives back what it logged until then.
-    pub(super) fn kill(mut self) -> Vec<Value> {
+    pub(crate) fn kill(mut self) -> Vec<Value> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
         self.log.take().unwrap().join().unwrap()
     }
 
     /// What it logged of its state before it served.
-    pub(super) fn told(&self) -> Vec<String> {
+    pub(crate) fn told(&self) -> Vec<String> {
         let about = self.first.iter().filter(|line| line["level"] == "WARN");
         about.map(Value::to_string).collect()
     }

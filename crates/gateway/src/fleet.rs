@@ -1,0 +1,63 @@
+//! Replicas that act as one: this gateway's part in its fleet, and how it fares.
+//!
+//! Whatever is wrong with the fleet is said in the log, and service goes on without it.
+
+use fuseline_core::Registry;
+use fuseline_store::{Fleet, FleetConfig, FleetStatus};
+use fuseline_telemetry::FleetState;
+use secrecy::ExposeSecret as _;
+
+use crate::config::Config;
+use crate::state;
+
+/// Joins the fleet; none where none is wanted, or where its address is none.
+pub(crate) fn join(config: &Config, registry: &Registry) -> Option<Fleet> {
+    let url = config.fleet.as_ref()?;
+    let mut replica = [0; 8];
+    let settings = getrandom::fill(&mut replica).ok().map(|()| FleetConfig {
+        url: url.expose_secret().to_owned(),
+        prefix: config.fleet_prefix.clone(),
+        replica: u64::from_ne_bytes(replica),
+    });
+    let config = config.clone();
+    Fleet::join(registry, &settings?, move |name| {
+        state::policy(&config, name)
+    })
+    .inspect_err(|error| {
+        tracing::warn!(key = "fleet", %error, "this replica decides by itself; calls are served as ever");
+    })
+    .ok()
+}
+
+/// How the fleet fares, for the metrics page.
+#[derive(Default)]
+pub(crate) struct Gauge {
+    is_wanted: bool,
+    /// None where it was not joined.
+    status: Option<FleetStatus>,
+}
+
+impl Gauge {
+    pub(crate) fn new(is_wanted: bool, fleet: Option<&Fleet>) -> Self {
+        let status = fleet.map(Fleet::status);
+        Self { is_wanted, status }
+    }
+
+    /// None where no fleet is wanted.
+    pub(crate) fn read(&self) -> Option<FleetState> {
+        let Some(status) = &self.status else {
+            return self.is_wanted.then_some(FleetState {
+                is_degraded: true,
+                ..FleetState::default()
+            });
+        };
+        let health = status.health();
+        Some(FleetState {
+            is_degraded: health.is_degraded,
+            replicas: health.replicas,
+            turns: health.turns,
+            failures: health.failures,
+            resets: health.resets,
+        })
+    }
+}
