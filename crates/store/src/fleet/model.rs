@@ -21,6 +21,7 @@ struct Local {
     until: u64,
     changes: u64,
     news: Option<News>,
+    opener: Option<News>,
     /// The probe that is out, with the token under which it went.
     probe: Option<Option<u64>>,
     probing: Probing,
@@ -81,6 +82,9 @@ impl Local {
         let number = self.changes;
         if let Some(by) = by {
             self.news = Some(News { number, by });
+            if by != By::Probe {
+                self.opener = self.news;
+            }
         }
     }
 
@@ -125,6 +129,7 @@ impl Replica {
             server_now: now,
             state: self.local.state,
             news: self.local.news,
+            opener: self.local.opener,
             record: Record {
                 state: self.local.state,
                 until: self.local.until,
@@ -201,6 +206,7 @@ impl World {
                     until: 0,
                     changes: 0,
                     news: None,
+                    opener: None,
                     probe: None,
                     probing: Probing::Freely,
                     token: 0,
