@@ -427,6 +427,13 @@ fn two_replicas_agree_and_never_probe_at_once_whatever_goes_wrong() {
 }
 
 #[test]
+#[ignore = "takes a minute: scripts/long"]
+fn two_replicas_agree_and_never_probe_at_once_however_long_it_goes_wrong() {
+    let states = explore(2, 9, 2);
+    assert!(states > 100_000, "{states}");
+}
+
+#[test]
 fn three_replicas_agree_where_nothing_goes_wrong() {
     let states = explore(3, 7, 0);
     assert!(states > 1_000, "{states}");
