@@ -36,6 +36,8 @@ pub(crate) struct View {
     pub(crate) state: State,
     /// The latest change that has a reason of its own; none where there was no change.
     pub(crate) news: Option<News>,
+    /// The latest of these that was no probe's, where the latest is one.
+    pub(crate) opener: Option<News>,
     /// The state as a record, in the server's time.
     pub(crate) record: Record,
     pub(crate) live_probes: u32,
@@ -210,6 +212,8 @@ impl Member {
             (Some(By::Operator), _) => Some(Weight::Command),
             (Some(By::Provider | By::Fleet), State::Open) => Some(Weight::Evidence),
             (Some(By::Probe), State::Open | State::Closed) if is_open => Some(Weight::Evidence),
+            // It opened, and its probe failed, before the fleet could hear of either.
+            (Some(By::Probe), State::Open) if self.is_owed(view) => Some(Weight::Evidence),
             (Some(By::Own | By::Probe), State::Open) if self.is_confirmed => Some(Weight::Evidence),
             _ => None,
         };
@@ -228,6 +232,12 @@ impl Member {
             token,
             weight: Weight::Command,
         })
+    }
+
+    fn is_owed(&self, view: &View) -> bool {
+        let is_for_all = |news: News| matches!(news.by, By::Provider | By::Fleet);
+        let opener = view.opener.filter(|news| is_for_all(*news));
+        opener.is_some_and(|news| news.number > self.settled)
     }
 
     fn ask(&self, view: &View) -> Ask {

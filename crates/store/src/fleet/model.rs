@@ -21,6 +21,7 @@ struct Local {
     until: u64,
     changes: u64,
     news: Option<News>,
+    opener: Option<News>,
     /// The probe that is out, with the token under which it went.
     probe: Option<Option<u64>>,
     probing: Probing,
@@ -81,6 +82,9 @@ impl Local {
         let number = self.changes;
         if let Some(by) = by {
             self.news = Some(News { number, by });
+            if by != By::Probe {
+                self.opener = self.news;
+            }
         }
     }
 
@@ -125,6 +129,7 @@ impl Replica {
             server_now: now,
             state: self.local.state,
             news: self.local.news,
+            opener: self.local.opener,
             record: Record {
                 state: self.local.state,
                 until: self.local.until,
@@ -201,6 +206,7 @@ impl World {
                     until: 0,
                     changes: 0,
                     news: None,
+                    opener: None,
                     probe: None,
                     probing: Probing::Freely,
                     token: 0,
@@ -418,6 +424,13 @@ fn explore(replicas: usize, depth: u32, most_faults: u32) -> usize {
 fn two_replicas_agree_and_never_probe_at_once_whatever_goes_wrong() {
     let states = explore(2, 7, 2);
     assert!(states > 10_000, "{states}");
+}
+
+#[test]
+#[ignore = "takes a minute: scripts/long"]
+fn two_replicas_agree_and_never_probe_at_once_however_long_it_goes_wrong() {
+    let states = explore(2, 9, 2);
+    assert!(states > 100_000, "{states}");
 }
 
 #[test]

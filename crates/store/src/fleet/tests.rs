@@ -430,3 +430,16 @@ fn a_replica_that_leaves_gives_its_lease_back() {
     world.pass(100);
     assert_eq!(world.call(0), Ok(()), "the other has it");
 }
+
+#[test]
+fn an_opening_for_all_whose_probe_has_failed_before_anybody_heard_of_it_is_told_all_the_same() {
+    let mut world = World::new(2);
+    world.replicas[0].away.store(true, Relaxed);
+    world.pass(1_000);
+    world.word(0);
+    world.pass(10_000);
+    world.fail(0, 1);
+    world.replicas[0].away.store(false, Relaxed);
+    world.pass(4_000);
+    assert_eq!(world.states(), [Open; 2]);
+}

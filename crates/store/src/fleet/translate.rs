@@ -38,6 +38,7 @@ pub(crate) fn view(breaker: Option<&Breaker>, me: &str, meeting: &Meeting, now: 
         server_now,
         state: State::Closed,
         news: None,
+        opener: None,
         record: Record {
             state: State::Closed,
             until: 0,
@@ -62,6 +63,7 @@ pub(crate) fn view(breaker: Option<&Breaker>, me: &str, meeting: &Meeting, now: 
         state => state,
     };
     view.news = news(breaker);
+    view.opener = latest(breaker, |by| by != By::Probe);
     view.live_probes = snapshot.live_probes;
     view.good = snapshot.good_probes;
     view.wished = breaker.take_wish();
@@ -80,12 +82,16 @@ pub(crate) fn view(breaker: Option<&Breaker>, me: &str, meeting: &Meeting, now: 
 
 /// Its latest change that has a reason of its own.
 pub(crate) fn news(breaker: &Breaker) -> Option<News> {
+    latest(breaker, |_| true)
+}
+
+fn latest(breaker: &Breaker, counts: impl Fn(By) -> bool) -> Option<News> {
     let policy = breaker.policy();
     breaker.history(0).iter().rev().find_map(|change| {
         let is_word = |kind| policy.kind(kind).immediate_open;
         let by = By::of(change.why.cause, change.why.kind.is_some_and(is_word))?;
         let number = change.number;
-        Some(News { number, by })
+        counts(by).then_some(News { number, by })
     })
 }
 
