@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use fuseline_core::Tick;
 use fuseline_llm::{Shape, StreamTimers, read_timeout};
 
 use crate::config::Timeouts;
@@ -68,20 +69,14 @@ impl Limits {
     /// longer, and who may have set the budget himself.
     pub(crate) fn for_caller(self, said: Option<&str>, is_hurried: bool) -> Self {
         let mut limits = Self { is_hurried, ..self };
-        let Some(wait) = said.and_then(read_timeout) else {
+        let Some((said, wait)) = said.and_then(|said| Some((said, read_timeout(said)?))) else {
             return limits;
         };
-        let stream = &mut limits.stream;
-        let ours = [
-            &mut limits.answer,
-            &mut stream.first_token,
-            &mut stream.stall,
-            &mut stream.idle,
-        ];
-        for limit in ours.into_iter().filter(|limit| **limit > wait) {
-            *limit = wait;
-            limits.impatience = Some(wait);
-        }
+        let stream = &limits.stream;
+        let ours = [limits.answer, stream.first_token, stream.stall, stream.idle];
+        limits.impatience = ours.iter().any(|limit| *limit > wait).then_some(wait);
+        limits.answer = limits.answer.min(wait);
+        limits.stream = limits.stream.for_read_timeout(said);
         limits
     }
 
@@ -95,12 +90,12 @@ impl Limits {
 
     /// How long the head may take, and all of an answer that is read before it is passed on.
     pub(crate) fn until_read(&self, shape: Shape) -> Limit {
-        let limit = match (shape, self.stream.total) {
-            (Shape::Plain, _) => Limit::new("answer", self.answer),
-            (Shape::Stream, Some(total)) if total < self.stream.first_token => {
-                Limit::new("total", total)
+        let limit = match shape {
+            Shape::Plain => Limit::new("answer", self.answer),
+            Shape::Stream => {
+                let (at, timer) = self.stream.head_deadline(Tick::ZERO);
+                Limit::new(timer.as_str(), at.since(Tick::ZERO))
             }
-            (Shape::Stream, _) => Limit::new("first_token", self.stream.first_token),
         };
         if self.share < limit.after {
             Limit::new("budget", self.share)
