@@ -7,7 +7,8 @@
 //!
 //! A [`Pump`] looks at a registry's breakers from a thread of its own and writes what has changed: transitions at once,
 //! counts each second. No call waits for it; what it could not write in time it counts. A [`Store`] keeps one
-//! [`Record`] a breaker and, if it can, a history of [`Entry`]s. There is no async runtime here.
+//! [`Record`] a breaker and, if it can, a history of [`Entry`]s. A [`Queue`] keeps calls that are to be sent later. There is
+//! no async runtime here.
 //!
 //! ```
 //! use fuseline_core::{Clock, Kind, Outcome, Policy, Registry, ScopeName, State};
@@ -38,10 +39,14 @@ mod contract;
 mod entry;
 mod error;
 mod fleet;
+mod line;
 mod memory;
 mod moment;
 mod pump;
+mod queue;
 mod record;
+#[cfg(test)]
+mod redis_server;
 mod sqlite;
 mod store;
 
@@ -51,6 +56,10 @@ pub use fleet::{Fleet, FleetConfig, FleetError, FleetHealth, FleetStatus};
 pub use memory::Memory;
 pub use moment::{Boot, Moment};
 pub use pump::{Kept, Pump, Tally};
+pub use queue::{
+    Digest, Found, Lease, NewCall, Outlook, Queue, QueueConfig, QueueError, RedisQueue, Sent,
+    Stage, Submitted, Taken,
+};
 pub use record::{Counts, End, Reasons, Record, Window, WindowOf};
-pub use sqlite::Sqlite;
+pub use sqlite::{Sqlite, SqliteQueue};
 pub use store::{Batch, Store};

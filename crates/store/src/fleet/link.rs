@@ -1,26 +1,21 @@
-//! The way to Redis: one connection, two scripts, everything of a turn in one pipeline.
-//!
-//! Blocking, with short limits, in the fleet's own thread. A connection on which anything went wrong is thrown away, for an
-//! answer that comes late would be taken for that of the next question.
+//! The way to Redis: one connection, two scripts, everything of a turn in one pipeline, in the fleet's own thread.
 
 use std::time::Duration;
 
 use fuseline_core::{ScopeName, State};
-use redis::{Client, Connection, ErrorKind, Pipeline, RedisError, Script, ServerErrorKind};
+use redis::{ErrorKind, Pipeline, Script, ServerErrorKind};
 
 use super::error::FleetError;
 use super::message::{Ask, Record, Reply, Request, Weight};
 use super::turn::{Answers, Index, Present, Server, Turn};
+use crate::line::Line;
 
 /// How long the server may take for a turn.
 const ANSWER: Duration = Duration::from_millis(50);
-/// How long a connection may take, with TLS.
-const CONNECT: Duration = Duration::from_millis(500);
 
 /// A Redis server that a fleet shares.
 pub(crate) struct Link {
-    client: Client,
-    connection: Option<Connection>,
+    line: Line,
     prefix: String,
     me: String,
     exchange: Script,
@@ -30,8 +25,7 @@ pub(crate) struct Link {
 impl Link {
     pub(crate) fn new(url: &str, prefix: &str, me: &str) -> Result<Self, FleetError> {
         Ok(Self {
-            client: Client::open(url).map_err(|_| FleetError::Address)?,
-            connection: None,
+            line: Line::new(url, ANSWER)?,
             prefix: prefix.to_owned(),
             me: me.to_owned(),
             exchange: Script::new(include_str!("exchange.lua")),
@@ -39,30 +33,19 @@ impl Link {
         })
     }
 
-    fn connect(&self) -> Result<Connection, RedisError> {
-        let connection = self.client.get_connection_with_timeout(CONNECT)?;
-        connection.set_read_timeout(Some(ANSWER))?;
-        connection.set_write_timeout(Some(ANSWER))?;
-        Ok(connection)
-    }
-
     /// One pipeline; where the server has forgotten a script, once more with the scripts themselves.
-    fn run(&mut self, turn: &Turn) -> Result<Vec<redis::Value>, RedisError> {
-        let mut connection = match self.connection.take() {
-            Some(connection) => connection,
-            None => self.connect()?,
-        };
-        let known = self.pipeline(turn).query(&mut connection);
-        let values = match known {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.exchange.load(&mut connection)?;
-                self.index.load(&mut connection)?;
-                self.pipeline(turn).query(&mut connection)?
-            }
-            other => other?,
-        };
-        self.connection = Some(connection);
-        Ok(values)
+    fn run(&mut self, turn: &Turn) -> Result<Vec<redis::Value>, FleetError> {
+        let pipeline = self.pipeline(turn);
+        let (exchange, index) = (&self.exchange, &self.index);
+        self.line
+            .run(|connection| match pipeline.query(connection) {
+                Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
+                    exchange.load(connection)?;
+                    index.load(connection)?;
+                    pipeline.query(connection)
+                }
+                other => other,
+            })
     }
 
     fn pipeline(&self, turn: &Turn) -> Pipeline {
@@ -94,19 +77,10 @@ impl Link {
 
 impl Server for Link {
     fn turn(&mut self, turn: &Turn) -> Result<Answers, FleetError> {
-        let values = self.run(turn).map_err(|error| {
-            // The client's own words on a connection name no address; the server's may name a key, never a secret.
-            match error.kind() {
-                ErrorKind::Io => FleetError::Away(error.category().to_owned()),
-                _ => FleetError::Refused(error.code().map_or_else(
-                    || error.category().to_owned(),
-                    |code| format!("{} {}", code, error.detail().unwrap_or_default()),
-                )),
-            }
-        })?;
+        let values = self.run(turn)?;
         let understood = understand(turn, values);
         if understood.is_none() {
-            self.connection = None;
+            self.line.hang_up();
         }
         understood.ok_or(FleetError::Garbled)
     }
