@@ -55,6 +55,13 @@ impl Caller {
         (line, Watch { read, caller })
     }
 
+    /// Nobody: a call is made for somebody who comes back for its answer.
+    pub(crate) fn absent() -> Self {
+        Self(Arc::new(Shared {
+            state: Mutex::new(State::new(Duration::MAX)),
+        }))
+    }
+
     /// A request of his was read whole, and he waits for its answer.
     pub(crate) fn waits(&self) -> Waiting {
         self.state().begin();

@@ -17,6 +17,7 @@ mod load;
 mod model;
 mod pattern;
 mod provider;
+mod queue;
 mod reader;
 mod reference;
 mod route;
@@ -48,6 +49,7 @@ pub use load::{LogFormat, Overrides, Sources};
 pub use model::ModelRule;
 pub use pattern::Pattern;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
+pub use queue::{QueuePlace, QueueSpec};
 pub use reference::{Key, keys, template};
 pub use route::{Elsewhere, OnExhausted, OnKind, Price, Route, Strategy, Target};
 pub use timeouts::{TimeoutSpec, Timeouts};
@@ -93,6 +95,8 @@ pub struct Config {
     pub heartbeats: Heartbeats,
     /// `[cache]`.
     pub cache: CacheSpec,
+    /// `[queue]`.
+    pub queue: QueueSpec,
     /// `[[webhooks]]`.
     pub webhooks: Vec<Webhook>,
     /// `[breaker]`.

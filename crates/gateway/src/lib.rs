@@ -7,6 +7,7 @@ pub mod config;
 mod fleet;
 mod observe;
 mod proxy;
+mod queue;
 mod server;
 mod shutdown;
 mod state;

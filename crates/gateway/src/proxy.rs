@@ -28,6 +28,7 @@ mod order;
 mod outage;
 mod own;
 mod passing;
+mod queue;
 mod refusal;
 mod replay;
 mod respond;
@@ -53,6 +54,7 @@ use hyper::body::Incoming;
 
 use crate::caller::{Awaited, Caller};
 use crate::config::{Config, OnExhausted, Route, Timeouts, Webhook};
+use crate::queue::Desk;
 use cache::{Cache, Keeper, Slot, Tenant};
 use client::Clients;
 pub(crate) use client::Pool;
@@ -61,6 +63,7 @@ use course::Course;
 use guard::Guards;
 use ingress::{Answered, Call, Lane};
 use outage::Outage;
+pub(crate) use queue::send_on;
 use replay::ReplayMemory;
 use respond::Body;
 use roster::Roster;
@@ -78,6 +81,10 @@ pub(crate) struct Proxy {
     rosters: Vec<Roster>,
     /// Where a route falls back on it.
     cache: Option<Arc<Cache>>,
+    /// Where a route queues calls; none where it cannot be used.
+    desk: Option<Desk>,
+    /// Whether a route queues calls.
+    has_queue: bool,
     replay: ReplayMemory,
     classifier: Arc<Classifier>,
     metrics: Metrics,
@@ -119,15 +126,24 @@ pub(crate) async fn handle(
     let tenant = keeps
         .is_some()
         .then(|| Tenant::of(&proxy.salt, request.headers(), request.uri().query()));
-    let answer = match ingress::read(&proxy.config, &proxy.replay, request).await {
+    let owner = proxy
+        .has_queue
+        .then(|| queue::Tenant::of(request.headers(), request.uri().query()));
+    let read = ingress::read(&proxy.config, &proxy.replay, proxy.has_queue, request);
+    let answer = match read.await {
         Ok(mut call) => {
             waiting = Some(caller.waits());
+            call.tenant = owner;
             call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
             let ending = Course::new(&proxy, &call, &mut context).run().await;
             let keeper = keeps
                 .zip(call.slot.take())
                 .map(|(cache, slot)| Keeper::new(cache, slot));
             respond::respond(ending, call.facts.protocol(), context, keeper)
+        }
+        Err(Answered::Errand(errand, protocol)) => {
+            let tenant = owner.as_ref();
+            errand.run(&proxy, tenant, protocol, context).await
         }
         Err(Answered::Here(answer)) => respond::dressed(*answer, context),
         Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
@@ -168,12 +184,24 @@ impl Proxy {
                 .iter()
                 .any(falls_back)
                 .then(|| Arc::new(Cache::new(&config.cache))),
+            desk: None,
+            has_queue: crate::queue::is_wanted(&config),
             replay: ReplayMemory::new(&config.limits),
             classifier: config.classifier(),
             config,
             salt,
             seeds: AtomicU64::new(seed),
         })
+    }
+
+    /// With the queue that its routes name, if that could be opened.
+    pub(crate) fn with_queue(self, desk: Option<Desk>) -> Self {
+        Self { desk, ..self }
+    }
+
+    /// The queue.
+    pub(crate) fn desk(&self) -> Option<&Desk> {
+        self.desk.as_ref()
     }
 
     /// The breakers.

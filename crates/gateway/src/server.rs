@@ -18,10 +18,11 @@ use crate::config::Config;
 use crate::fleet::Gauge;
 use crate::observe::{self, Feed};
 use crate::proxy::Proxy;
+use crate::queue::Desk;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
 use crate::webhook::Webhooks;
-use crate::{admin, fleet, proxy, state};
+use crate::{admin, fleet, proxy, queue, state};
 
 /// Most of an answer that waits here for its caller, and most of a request's head.
 const WRITE_BUFFER: usize = 32 << 10;
@@ -42,6 +43,8 @@ pub struct Gateway {
     pump: Option<Pump>,
     /// None where this replica stands alone.
     fleet: Option<Fleet>,
+    /// None where no call is queued.
+    desk: Option<Desk>,
 }
 
 /// Why a gateway did not start.
@@ -78,7 +81,9 @@ impl Gateway {
         let is_wanted = config.state.is_some();
         let kept = state::open(&config);
         let settings = config.clone();
-        let proxy = Arc::new(Proxy::new(config)?);
+        let proxy = Proxy::new(config)?;
+        let desk = queue::open(&settings, proxy.registry().clock());
+        let proxy = Arc::new(proxy.with_queue(desk.clone()));
         let pump = kept.and_then(|kept| kept.restore(proxy.registry()));
         // What is restored comes first: what the fleet says is newer.
         let fleet = fleet::join(&settings, proxy.registry());
@@ -90,6 +95,7 @@ impl Gateway {
             drain,
             pump,
             fleet,
+            desk,
         };
         let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
@@ -109,6 +115,8 @@ impl Gateway {
         let webhooks = Webhooks::start(proxy.webhooks(), &proxy.pool(), &gateway.tasks);
         let observing = observe::observe(proxy.registry().clone(), feed, webhooks);
         gateway.tasks.spawn_until_cut(observing);
+        let sending = proxy::send_on(Arc::clone(&proxy), gateway.tasks.clone());
+        gateway.tasks.spawn(sending);
         gateway
             .tasks
             .spawn(accept(traffic, proxy, gateway.tasks.clone()));
@@ -142,6 +150,9 @@ impl Gateway {
         if let Some(fleet) = self.fleet.take() {
             // Its exchanges are bounded. One that panicked has nothing to give back.
             drop(tokio::task::spawn_blocking(|| fleet.leave()).await);
+        }
+        if let Some(desk) = self.desk.take() {
+            desk.close().await;
         }
         if let Some(pump) = self.pump.take() {
             state::flush(pump).await;

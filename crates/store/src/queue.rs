@@ -96,6 +96,13 @@ pub trait Queue: fmt::Debug + Send {
     /// # Errors
     /// The store cannot be written.
     fn remove(&mut self, id: &str, tenant: &Digest, now: u64) -> Result<bool, QueueError>;
+
+    /// Whether what was acknowledged survives the end of whatever keeps it, too. A Redis without `appendonly` forgets; one
+    /// with it is safe to the second, and with `appendfsync always` at once.
+    ///
+    /// # Errors
+    /// The server does not say.
+    fn is_durable(&mut self) -> Result<bool, QueueError>;
 }
 
 /// What bounds a queue. The same for all who share it.
@@ -159,7 +166,7 @@ pub struct Outlook {
     pub waiting: u64,
     /// Bytes of requests and results, as they are bounded.
     pub bytes: u64,
-    /// Calls that have expired in this look.
+    /// Calls that have expired since the last look; told once.
     pub expired: u64,
     /// Lanes with a call that can be taken, the one with the oldest call first.
     pub lanes: Vec<String>,

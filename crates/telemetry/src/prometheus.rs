@@ -15,6 +15,7 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use crate::catalogue::Catalogue;
 use crate::fleet::FleetState;
 use crate::names::{self, Counter};
+use crate::queue::QueueState;
 use crate::sums::{Labels, Ledger, Sum};
 use crate::traffic::{Attempts, EndedCall, Traffic};
 
@@ -48,7 +49,7 @@ pub struct KeptState {
 /// let metrics = Metrics::new(&Registry::default(), catalogue);
 /// metrics.attempt("openai", "gpt-5", Some(Kind::Timeout));
 /// let line = "attempts_total{provider=\"openai\",model=\"gpt-5\",outcome=\"failure\",kind=\"timeout\"} 1";
-/// assert!(metrics.page(None, None)?.contains(line));
+/// assert!(metrics.page(None, None, None)?.contains(line));
 /// # Ok::<(), std::fmt::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -94,7 +95,7 @@ impl Metrics {
         self.0.traffic.attempts(provider, model)
     }
 
-    /// The page; with how states are kept, where they are to be, and how the fleet fares, where there is one.
+    /// The page; with how states are kept, where they are to be, and how the fleet and the queue fare, where there is one.
     ///
     /// # Errors
     /// Never in practice: writing into a string does not fail.
@@ -102,6 +103,7 @@ impl Metrics {
         &self,
         kept: Option<KeptState>,
         fleet: Option<FleetState>,
+        queue: Option<QueueState>,
     ) -> Result<String, fmt::Error> {
         let mut page = String::new();
         let mut metrics = prometheus_client::registry::Registry::default();
@@ -112,6 +114,9 @@ impl Metrics {
         }
         if let Some(fleet) = fleet {
             metrics.register_collector(Box::new(fleet));
+        }
+        if let Some(queue) = queue {
+            metrics.register_collector(Box::new(queue));
         }
         encode(&mut page, &metrics)?;
         Ok(page)
@@ -260,7 +265,7 @@ mod tests {
     }
 
     fn page(registry: &Registry) -> Result<String, fmt::Error> {
-        metrics(registry).page(None, None)
+        metrics(registry).page(None, None, None)
     }
 
     fn fail(registry: &Registry, key: &str, kind: Kind, times: u32) {
@@ -342,7 +347,7 @@ mod tests {
         fail(&registry, "k", Kind::ServerError, 5);
         let seen = |name: &str| {
             let start = format!(r#"{name}{{scope="model",provider="p",model="m"}} "#);
-            let page = metrics.page(None, None).unwrap();
+            let page = metrics.page(None, None, None).unwrap();
             let value = page
                 .lines()
                 .find_map(|line| line.strip_prefix(&start).map(str::to_owned));
@@ -375,7 +380,7 @@ mod tests {
                 by_fallback: false,
             });
         }
-        let page = metrics.page(None, None).unwrap();
+        let page = metrics.page(None, None, None).unwrap();
         let buckets = |name: &str| -> Vec<(String, u64)> {
             let start = format!("{name}_bucket{{le=\"");
             let lines = page.lines().filter_map(|line| line.strip_prefix(&start));
@@ -405,7 +410,7 @@ mod tests {
             failures: 1,
             is_failing: true,
         };
-        let page = metrics(&registry().0).page(Some(kept), None).unwrap();
+        let page = metrics(&registry().0).page(Some(kept), None, None).unwrap();
         for line in [
             "state_stored_total 7",
             "state_dropped_total 2",

@@ -11,6 +11,7 @@ use fuseline_llm::{StreamEnding, Target, Verdict};
 use fuseline_telemetry::{CallOutcome, EndedCall, Metrics};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::oneshot;
 
 use super::guard::state_of;
 use super::story::Story;
@@ -37,6 +38,25 @@ pub(crate) struct Context {
     why: String,
     story: Story,
     streamed: Option<Streamed>,
+    purpose: Purpose,
+}
+
+/// Whom a call's end is told to, beside the log.
+enum Purpose {
+    /// Nobody: a caller's own call.
+    Call,
+    /// It is no call, but a question about one that waits.
+    Errand,
+    /// Whoever sends calls that have waited.
+    Delivery(oneshot::Sender<Delivered>),
+}
+
+/// How a call ended that was sent from the queue.
+pub(crate) struct Delivered {
+    /// What went wrong last; none is a success.
+    pub(crate) kind: Option<Kind>,
+    /// Requests that were sent to a target.
+    pub(crate) attempts: u32,
 }
 
 /// Who answers, seen from the route.
@@ -48,6 +68,8 @@ pub(crate) enum Answerer {
     LastResort,
     /// The last good answer.
     Cache,
+    /// Nobody yet: the call waits.
+    Queue,
 }
 
 impl Answerer {
@@ -57,6 +79,7 @@ impl Answerer {
             Self::First | Self::Fallback => None,
             Self::LastResort => Some("target"),
             Self::Cache => Some("cache"),
+            Self::Queue => Some("queue"),
         }
     }
 }
@@ -78,7 +101,20 @@ impl Context {
             why: String::new(),
             story: Story::default(),
             streamed: None,
+            purpose: Purpose::Call,
         }
+    }
+
+    /// It is no call, and is not counted as one.
+    pub(crate) fn is_errand(&mut self) {
+        self.purpose = Purpose::Errand;
+    }
+
+    /// Tells how the call has ended once it has, whichever way.
+    pub(crate) fn delivery(&mut self) -> oneshot::Receiver<Delivered> {
+        let (teller, end) = oneshot::channel();
+        self.purpose = Purpose::Delivery(teller);
+        end
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -127,6 +163,14 @@ impl Context {
         self.target = None;
         self.answerer = Answerer::Cache;
         self.kind = None;
+    }
+
+    /// Nobody answers, and the call waits.
+    pub(crate) fn queued(&mut self, id: &str) {
+        self.because(format_args!("queued as {id}"));
+        self.target = None;
+        self.answerer = Answerer::Queue;
+        self.kind = Some(Kind::Local);
     }
 
     /// Whether what came of the call so far is a success.
@@ -241,7 +285,8 @@ impl Context {
     }
 
     fn outcome(&self) -> CallOutcome {
-        let is_answered = self.kind.is_none() || self.status.is_none();
+        let is_answered =
+            self.kind.is_none() || self.status.is_none() || self.answerer == Answerer::Queue;
         if self.attempts == 0 && !is_answered {
             CallOutcome::Rejected
         } else {
@@ -261,11 +306,20 @@ impl Drop for Context {
         let took = self.now().since(self.began);
         let took_ms = millis(took);
         let status = self.status.map(|status| status.as_u16());
-        let is_ours = self.attempts == 0 && self.answerer != Answerer::Cache;
-        if is_ours && status.is_some_and(|status| status < 400) {
+        let is_ours = self.attempts == 0
+            && !matches!(self.answerer, Answerer::Cache | Answerer::Queue)
+            && status.is_some_and(|status| status < 400);
+        if is_ours || matches!(self.purpose, Purpose::Errand) {
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
         }
         self.ended(self.kind);
+        if let Purpose::Delivery(teller) = std::mem::replace(&mut self.purpose, Purpose::Call) {
+            // Nobody may be waiting for it any more.
+            let _told = teller.send(Delivered {
+                kind: self.kind,
+                attempts: self.attempts - self.replaced,
+            });
+        }
         let outcome = self.outcome();
         let streamed = self.streamed.as_ref();
         self.tally.close(&EndedCall {

@@ -14,6 +14,7 @@ use super::address;
 use super::cache::Slot;
 use super::headers;
 use super::own::{greeting, model_list, protocol_of};
+use super::queue::{Errand, Tenant};
 use super::refusal::Refusal;
 use super::replay::{Replay, ReplayMemory};
 use super::respond::Body;
@@ -47,7 +48,19 @@ pub(crate) struct Call {
     pub(crate) is_repeated: bool,
     /// Where its answer may be kept; filled by whoever keeps it.
     pub(crate) slot: Option<Slot>,
+    /// Whose it is, where calls may be queued.
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) origin: Origin,
     pub(crate) replay: Replay,
+}
+
+/// Who sends a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A caller, who waits.
+    Caller,
+    /// The queue: with the gateway's own keys, and to the route's own targets.
+    Queue,
 }
 
 /// Where a call goes.
@@ -63,6 +76,8 @@ pub(crate) enum Lane {
 pub(crate) enum Answered {
     /// The gateway knows the answer.
     Here(Box<Response<Body>>),
+    /// It is about a call that waits.
+    Errand(Errand, Protocol),
     /// It may not go on.
     Refused(Refusal, Protocol),
 }
@@ -71,6 +86,7 @@ pub(crate) enum Answered {
 pub(crate) async fn read(
     config: &Config,
     memory: &ReplayMemory,
+    has_queue: bool,
     request: Request<Incoming>,
 ) -> Result<Call, Answered> {
     if let Some(greeting) = greeting(&request) {
@@ -98,6 +114,9 @@ pub(crate) async fn read(
     }
     if !address::stays_below(&path) {
         return Err(refuse(Refusal::no_path(&path)));
+    }
+    if has_queue && let Some(errand) = Errand::of(&request) {
+        return Err(Answered::Errand(errand, protocol));
     }
     if let Some(list) = model_list(config, protocol, &request) {
         return Err(Answered::Here(Box::new(list)));
@@ -136,6 +155,8 @@ pub(crate) async fn read(
         budget: steering.budget,
         is_repeated: steering.is_repeated,
         slot: None,
+        tenant: None,
+        origin: Origin::Caller,
         replay,
     })
 }

@@ -1,6 +1,6 @@
 //! Replicas that act as one over a real Redis: gateways in this process, and programs that can be killed.
 
-mod redis;
+pub(crate) mod redis;
 mod trouble;
 
 use std::time::Duration;

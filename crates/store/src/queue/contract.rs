@@ -464,10 +464,10 @@ fn all_queues_say_the_same_whatever_is_asked_of_them() {
         ..config()
     };
     let ops = prop::collection::vec(op(), 1..60);
-    let cases = proptest::test_runner::Config::with_cases(60);
-    let result = TestRunner::new(cases).run(&ops, |ops| {
+    let result = TestRunner::default().run(&ops, |ops| {
         let file = File::new();
-        let (mut one, mut two) = (file.open_with(config()), redis.open_with(config()));
+        let mut one = file.open_with(config()).unsynced();
+        let mut two = redis.open_with(config());
         let mut now = NOW;
         for op in ops {
             if let Op::Pass(time) = op {

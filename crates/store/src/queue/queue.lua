@@ -46,7 +46,6 @@ local function settle(id, call, state, result)
 end
 
 local function sweep()
-    local expired = 0
     for _, id in ipairs(redis.call('ZRANGEBYSCORE', ends, '-inf', text(now))) do
         local call = read(id)
         if not call then
@@ -55,10 +54,9 @@ local function sweep()
             forget(id, call)
         elseif call.leased <= now then
             settle(id, call, 'expired', '')
-            expired = expired + 1
+            redis.call('HINCRBY', sums, 'expired', 1)
         end
     end
-    return expired
 end
 
 -- Every call that waits, in order, with its id.
@@ -95,7 +93,9 @@ function verbs.submit(id, lane, tenant, name, request)
 end
 
 function verbs.look()
-    local expired, lanes, by_lane = sweep(), {}, {}
+    sweep()
+    local expired, lanes, by_lane = redis.call('HGET', sums, 'expired') or '0', {}, {}
+    redis.call('HDEL', sums, 'expired')
     local all = waiting()
     for _, found in ipairs(all) do
         local call = found[2]
@@ -113,7 +113,7 @@ function verbs.look()
         local lane = by_lane[name]
         if lane.free > 0 and lane.under_way < PLACES then ready[#ready + 1] = name end
     end
-    return { text(#all), redis.call('HGET', sums, 'bytes') or '0', text(expired), ready }
+    return { text(#all), redis.call('HGET', sums, 'bytes') or '0', expired, ready }
 end
 
 function verbs.take(lane)

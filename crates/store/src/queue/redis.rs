@@ -20,7 +20,7 @@ const KEYS: [&str; 7] = [
     "calls", "requests", "results", "order", "ends", "names", "sums",
 ];
 
-/// Calls on a server. As durable as the server is: see [`is_durable`](Self::is_durable).
+/// Calls on a server. As durable as the server is: see [`Queue::is_durable`].
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -77,18 +77,6 @@ impl RedisQueue {
     pub(crate) fn by_given_time(mut self) -> Self {
         self.goes_by_server = false;
         self
-    }
-
-    /// Whether the server writes down what it is told (`appendonly yes`). What it acknowledges is then safe to the second;
-    /// with `appendfsync always` it is safe at once.
-    ///
-    /// # Errors
-    /// The server does not say.
-    pub fn is_durable(&mut self) -> Result<bool, FleetError> {
-        let told: String = self
-            .line
-            .run(|connection| redis::cmd("INFO").arg("persistence").query(connection))?;
-        Ok(told.lines().any(|line| line.trim() == "aof_enabled:1"))
     }
 
     fn ask(&mut self, now: u64, verb: &str, words: &[&[u8]]) -> Result<Told, FleetError> {
@@ -220,6 +208,13 @@ impl Queue for RedisQueue {
 
     fn remove(&mut self, id: &str, tenant: &Digest, now: u64) -> Result<bool, QueueError> {
         self.did(now, "remove", &[id.as_bytes(), hex(tenant).as_bytes()])
+    }
+
+    fn is_durable(&mut self) -> Result<bool, QueueError> {
+        let told: String = self
+            .line
+            .run(|connection| redis::cmd("INFO").arg("persistence").query(connection))?;
+        Ok(told.lines().any(|line| line.trim() == "aof_enabled:1"))
     }
 }
 

@@ -49,6 +49,8 @@ use crate::queue::{
 pub struct SqliteQueue {
     database: Database,
     config: QueueConfig,
+    /// Calls that have expired since the last look.
+    expired: u64,
 }
 
 impl SqliteQueue {
@@ -64,7 +66,26 @@ impl SqliteQueue {
         database.run(|connection| {
             connection.execute("UPDATE calls SET leased_ms = 0 WHERE leased_ms > 0", [])
         })?;
-        Ok(Self { database, config })
+        Ok(Self {
+            database,
+            config,
+            expired: 0,
+        })
+    }
+
+    /// The same without a sync at every commit, which would be most of the time of a test.
+    #[cfg(test)]
+    pub(crate) fn unsynced(mut self) -> Self {
+        let off =
+            |connection: &mut Connection| connection.execute_batch("PRAGMA synchronous = OFF");
+        self.database.run(off).unwrap();
+        self
+    }
+
+    /// Lets calls expire that have waited for too long, and forgets what was kept for long enough.
+    fn sweep(&mut self, now: u64) -> Result<(), QueueError> {
+        self.expired += self.change(|transaction, config| sweep(transaction, config, now))?;
+        Ok(())
     }
 
     /// Does something in one transaction.
@@ -87,8 +108,8 @@ impl SqliteQueue {
 
 impl Queue for SqliteQueue {
     fn submit(&mut self, call: &NewCall, now: u64) -> Result<Submitted, QueueError> {
+        self.sweep(now)?;
         self.change(|transaction, config| {
-            sweep(transaction, config, now)?;
             if let Some(name) = &call.name
                 && let Some(id) = known(transaction, name)?
             {
@@ -116,8 +137,9 @@ impl Queue for SqliteQueue {
     }
 
     fn look(&mut self, now: u64) -> Result<Outlook, QueueError> {
+        self.sweep(now)?;
+        let expired = std::mem::take(&mut self.expired);
         self.change(|transaction, config| {
-            let expired = sweep(transaction, config, now)?;
             let (waiting, bytes) = sums(transaction)?;
             let mut statement = transaction.prepare(
                 "SELECT lane FROM calls WHERE state = 'waiting' GROUP BY lane
@@ -201,8 +223,8 @@ impl Queue for SqliteQueue {
     }
 
     fn find(&mut self, id: &str, tenant: &Digest, now: u64) -> Result<Option<Found>, QueueError> {
-        self.change(|transaction, config| {
-            sweep(transaction, config, now)?;
+        self.sweep(now)?;
+        self.change(|transaction, _| {
             let mut statement = transaction.prepare(
                 "SELECT state, sends, ends_ms, leased_ms > ?3, result,
                     (SELECT count(*) FROM calls AS other WHERE other.state = 'waiting' AND other.lane = calls.lane
@@ -223,9 +245,13 @@ impl Queue for SqliteQueue {
             Ok(removed > 0)
         })
     }
+
+    fn is_durable(&mut self) -> Result<bool, QueueError> {
+        Ok(true)
+    }
 }
 
-/// Lets calls expire that have waited for too long, and forgets what was kept for long enough. How many have expired.
+/// How many calls have expired.
 fn sweep(transaction: &Transaction<'_>, config: &QueueConfig, now: u64) -> rusqlite::Result<u64> {
     let is_due = "SELECT EXISTS (SELECT 1 FROM calls WHERE state = 'waiting' AND ends_ms <= ?1)
         OR EXISTS (SELECT 1 FROM calls WHERE state IN ('done', 'expired') AND ends_ms <= ?1)";

@@ -4,14 +4,14 @@ use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 
-pub(super) struct Redis {
+pub(crate) struct Redis {
     child: Child,
     port: u16,
     folder: tempfile::TempDir,
 }
 
 impl Redis {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
@@ -23,25 +23,25 @@ impl Redis {
         }
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
     /// `kill -9`, and everything is forgotten.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    pub(super) fn start_again(&mut self) {
+    pub(crate) fn start_again(&mut self) {
         self.child = run(self.port, &self.folder);
     }
 
-    pub(super) fn freeze(&self) {
+    pub(crate) fn freeze(&self) {
         self.signal("-STOP");
     }
 
-    pub(super) fn thaw(&self) {
+    pub(crate) fn thaw(&self) {
         self.signal("-CONT");
     }
 
@@ -51,7 +51,7 @@ impl Redis {
         assert!(done.success());
     }
 
-    pub(super) fn ask(&self, words: &[&str]) {
+    pub(crate) fn ask(&self, words: &[&str]) {
         let mut command = Command::new("redis-cli");
         command.args(["-p", &self.port.to_string()]).args(words);
         let output = command.output().unwrap();

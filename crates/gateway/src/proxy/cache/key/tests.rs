@@ -5,6 +5,7 @@ use fuseline_llm::{Fallback, RequestFacts};
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
 
+use super::super::super::ingress::Origin;
 use super::super::super::replay::ReplayMemory;
 use super::*;
 use crate::config::{Overrides, Sources};
@@ -69,6 +70,8 @@ impl Asked<'_> {
             lane: Lane::Route(self.route),
             fallback: Fallback::On,
             slot: None,
+            tenant: None,
+            origin: Origin::Caller,
         };
         Slot::of(&call, tenant)
     }
