@@ -1,5 +1,6 @@
 //! `Context`: what is known of one call while it runs, for its answer's headers and its line in the log.
 
+mod purpose;
 mod tally;
 mod text;
 
@@ -17,6 +18,8 @@ use super::guard::state_of;
 use super::story::Story;
 use super::streamed::Streamed;
 use crate::caller::{CLIENT_SLOW, Caller};
+pub(crate) use purpose::Delivered;
+use purpose::Purpose;
 use tally::Tally;
 use text::{MAX_WHY, header_text, millis, new_id};
 
@@ -39,24 +42,6 @@ pub(crate) struct Context {
     story: Story,
     streamed: Option<Streamed>,
     purpose: Purpose,
-}
-
-/// Whom a call's end is told to, beside the log.
-enum Purpose {
-    /// Nobody: a caller's own call.
-    Call,
-    /// It is no call, but a question about one that waits.
-    Errand,
-    /// Whoever sends calls that have waited.
-    Delivery(oneshot::Sender<Delivered>),
-}
-
-/// How a call ended that was sent from the queue.
-pub(crate) struct Delivered {
-    /// What went wrong last; none is a success.
-    pub(crate) kind: Option<Kind>,
-    /// Requests that were sent to a target.
-    pub(crate) attempts: u32,
 }
 
 /// Who answers, seen from the route.
@@ -313,13 +298,10 @@ impl Drop for Context {
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
         }
         self.ended(self.kind);
-        if let Purpose::Delivery(teller) = std::mem::replace(&mut self.purpose, Purpose::Call) {
-            // Nobody may be waiting for it any more.
-            let _told = teller.send(Delivered {
-                kind: self.kind,
-                attempts: self.attempts - self.replaced,
-            });
-        }
+        self.purpose.tell(Delivered {
+            kind: self.kind,
+            attempts: self.attempts - self.replaced,
+        });
         let outcome = self.outcome();
         let streamed = self.streamed.as_ref();
         self.tally.close(&EndedCall {

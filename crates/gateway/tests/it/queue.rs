@@ -359,6 +359,26 @@ async fn queued_calls_go_to_targets_with_a_key_of_the_gateways_own_alone() {
 }
 
 #[tokio::test]
+async fn the_guides_route_queues_and_the_answer_is_fetched() {
+    let guide = include_str!("../../../../docs/guide/when-all-is-out.md");
+    let (_, rest) = guide.rsplit_once("```toml\n").unwrap();
+    let (shown, _) = rest.split_once("```").unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mock = Mock::start(Reply::status(503)).await.unwrap();
+    let text = format!("{}{shown}{TOUCHY}", openai("primary", &mock.url()));
+    let gateway = gateway(folder.path(), &text).await;
+    let queued = send(gateway.addr(), post(CHAT, r#"{"model":"batch-1"}"#)).await;
+    assert_eq!(queued.status, 202);
+    let place = queued.header("location").to_owned();
+    mock.set(Reply::ok()).await.unwrap();
+    until(async || send(gateway.addr(), get(&place)).await.status == 200).await;
+    assert_eq!(
+        mock.requests().last().unwrap().model.as_deref(),
+        Some("gpt-5")
+    );
+}
+
+#[tokio::test]
 async fn report_82_what_may_be_running_at_two_targets_is_not_queued() {
     let folder = tempfile::tempdir().unwrap();
     let (first, second) = (

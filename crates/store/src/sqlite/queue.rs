@@ -3,18 +3,22 @@
 //! The file is apart from that of breaker states: it is synced at every commit, it may be read by its owner alone, it is
 //! overwritten where something was deleted, and damage to one of the two costs nothing of the other.
 
+mod rows;
+
 use std::ffi::OsString;
 use std::path::Path;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, TransactionBehavior, params};
+#[cfg(test)]
+use rusqlite::Connection;
+use rusqlite::{OptionalExtension as _, Transaction, TransactionBehavior, params};
 
 use super::database::Database;
-use super::rows::{signed, unsigned};
+use super::rows::signed;
 use super::schema;
 use crate::error::StoreError;
 use crate::queue::{
-    Digest, Found, Lease, NewCall, Outlook, PATIENCE, Queue, QueueConfig, QueueError, ROW, Sent,
-    Stage, Submitted, Taken, millis, size,
+    Digest, Found, Lease, NewCall, Outlook, PATIENCE, Queue, QueueConfig, QueueError, Sent,
+    Submitted, Taken, millis, size,
 };
 
 /// Calls in a file.
@@ -84,7 +88,7 @@ impl SqliteQueue {
 
     /// Lets calls expire that have waited for too long, and forgets what was kept for long enough.
     fn sweep(&mut self, now: u64) -> Result<(), QueueError> {
-        self.expired += self.change(|transaction, config| sweep(transaction, config, now))?;
+        self.expired += self.change(|transaction, config| rows::sweep(transaction, config, now))?;
         Ok(())
     }
 
@@ -111,11 +115,11 @@ impl Queue for SqliteQueue {
         self.sweep(now)?;
         self.change(|transaction, config| {
             if let Some(name) = &call.name
-                && let Some(id) = known(transaction, name)?
+                && let Some(id) = rows::known(transaction, name)?
             {
                 return Ok(Submitted::Known(id));
             }
-            let (waiting, bytes) = sums(transaction)?;
+            let (waiting, bytes) = rows::sums(transaction)?;
             if waiting >= config.max_calls || bytes.saturating_add(call.size()) > config.max_bytes {
                 return Ok(Submitted::Full);
             }
@@ -140,7 +144,7 @@ impl Queue for SqliteQueue {
         self.sweep(now)?;
         let expired = std::mem::take(&mut self.expired);
         self.change(|transaction, config| {
-            let (waiting, bytes) = sums(transaction)?;
+            let (waiting, bytes) = rows::sums(transaction)?;
             let mut statement = transaction.prepare(
                 "SELECT lane FROM calls WHERE state = 'waiting' GROUP BY lane
                  HAVING sum(leased_ms > ?1) < min(?2, count(*)) ORDER BY min(seq)",
@@ -174,7 +178,7 @@ impl Queue for SqliteQueue {
             )?;
             let leased = signed(now.saturating_add(millis(config.lease)));
             let values = params![lane, signed(now), leased, PATIENCE];
-            let taken = statement.query_row(values, taken);
+            let taken = statement.query_row(values, rows::taken);
             taken.optional()
         })
     }
@@ -231,7 +235,7 @@ impl Queue for SqliteQueue {
                      AND other.seq < calls.seq)
                  FROM calls WHERE id = ?1 AND tenant = ?2",
             )?;
-            let found = statement.query_row(params![id, tenant, signed(now)], found);
+            let found = statement.query_row(params![id, tenant, signed(now)], rows::found);
             found.optional()
         })
     }
@@ -249,73 +253,4 @@ impl Queue for SqliteQueue {
     fn is_durable(&mut self) -> Result<bool, QueueError> {
         Ok(true)
     }
-}
-
-/// How many calls have expired.
-fn sweep(transaction: &Transaction<'_>, config: &QueueConfig, now: u64) -> rusqlite::Result<u64> {
-    let is_due = "SELECT EXISTS (SELECT 1 FROM calls WHERE state = 'waiting' AND ends_ms <= ?1)
-        OR EXISTS (SELECT 1 FROM calls WHERE state IN ('done', 'expired') AND ends_ms <= ?1)";
-    if !transaction.query_row(is_due, [signed(now)], |row| row.get::<_, bool>(0))? {
-        return Ok(0);
-    }
-    transaction.execute(
-        "DELETE FROM calls WHERE state IN ('done', 'expired') AND ends_ms <= ?1",
-        [signed(now)],
-    )?;
-    let expired = transaction.execute(
-        "UPDATE calls SET state = 'expired', request = x'', size = ?2, ends_ms = ?3, leased_ms = 0
-         WHERE state = 'waiting' AND ends_ms <= ?1 AND leased_ms <= ?1",
-        params![
-            signed(now),
-            signed(ROW),
-            signed(now.saturating_add(millis(config.ttl)))
-        ],
-    )?;
-    Ok(expired as u64)
-}
-
-/// Calls that wait, and the bytes of all.
-fn sums(connection: &Connection) -> rusqlite::Result<(u64, u64)> {
-    connection.query_row(
-        "SELECT (SELECT count(*) FROM calls WHERE state = 'waiting'), (SELECT coalesce(sum(size), 0) FROM calls)",
-        [],
-        |row| Ok((unsigned(row.get(0)?), unsigned(row.get(1)?))),
-    )
-}
-
-fn known(connection: &Connection, name: &Digest) -> rusqlite::Result<Option<String>> {
-    let mut statement = connection.prepare("SELECT id FROM calls WHERE name = ?1")?;
-    statement.query_row([name], |row| row.get(0)).optional()
-}
-
-fn taken(row: &Row<'_>) -> rusqlite::Result<Taken> {
-    let lease = Lease {
-        id: row.get(0)?,
-        token: unsigned(row.get(1)?),
-    };
-    Ok(Taken {
-        lease,
-        request: row.get(2)?,
-        sends: row.get(3)?,
-        strikes: row.get(4)?,
-    })
-}
-
-fn found(row: &Row<'_>) -> rusqlite::Result<Found> {
-    let state: String = row.get(0)?;
-    let stage = match state.as_str() {
-        "done" => Stage::Done {
-            result: row.get(4)?,
-        },
-        "expired" => Stage::Expired,
-        _ if row.get(3)? => Stage::Sending,
-        _ => Stage::Waiting {
-            ahead: unsigned(row.get(5)?),
-        },
-    };
-    Ok(Found {
-        stage,
-        sends: row.get(1)?,
-        ends_ms: unsigned(row.get(2)?),
-    })
 }
