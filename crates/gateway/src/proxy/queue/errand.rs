@@ -35,7 +35,12 @@ enum Wish {
 impl Errand {
     /// The errand that this request is, if it is one.
     pub(crate) fn of(request: &Request<Incoming>) -> Option<Self> {
-        let id = request.uri().path().strip_prefix(PATH)?;
+        let path = request.uri().path();
+        // SDKs whose base URL ends in /v1 write that before every path.
+        let id = path
+            .strip_prefix("/v1")
+            .unwrap_or(path)
+            .strip_prefix(PATH)?;
         let wish = match *request.method() {
             Method::GET | Method::HEAD => Wish::Fetch,
             Method::DELETE => Wish::Remove,

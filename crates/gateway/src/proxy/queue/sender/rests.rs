@@ -68,7 +68,7 @@ mod tests {
             rests.fail("x", Sent::AsProbe, now);
             let end = now + Duration::from_secs(seconds);
             assert!(
-                rests.rests("x", end - Duration::from_millis(1)),
+                rests.rests("x", now + Duration::from_millis(seconds * 1_000 - 1)),
                 "{seconds}"
             );
             assert!(!rests.rests("x", end) && !rests.rests("y", now));
