@@ -48,7 +48,8 @@ pub type Digest = [u8; 32];
 /// `now` is the time of day in ms since 1970. A queue that several processes share goes by its server's clock instead.
 /// A queue may block: it is to be asked from a thread of its own.
 pub trait Queue: fmt::Debug + Send {
-    /// Keeps a call, unless there is no room for it, or one of the same [`name`](NewCall::name) is there.
+    /// Keeps a call, unless there is no room for it, or one of the same [`name`](NewCall::name) is there that has not
+    /// expired.
     ///
     /// # Errors
     /// The call has not been kept; where a server's answer was lost, it may have been.

@@ -299,6 +299,20 @@ fn lets_calls_expire_that_nobody_sends(place: &impl Place) {
     assert_eq!(stage(&mut queue, "2", end + TTL), None);
 }
 
+fn takes_a_name_for_a_new_one_once_its_call_has_expired(place: &impl Place) {
+    let mut queue = place.open();
+    let named = |id: &str| NewCall {
+        name: Some([1; 32]),
+        ..call(id, "x")
+    };
+    assert_eq!(queue.submit(&named("1"), NOW).unwrap(), Submitted::Kept);
+    let end = NOW + EXPIRES;
+    assert_eq!(queue.submit(&named("2"), end).unwrap(), Submitted::Kept);
+    assert_eq!(queue.look(end + TTL).unwrap().expired, 1);
+    let known = Submitted::Known("2".to_owned());
+    assert_eq!(queue.submit(&named("3"), end + TTL).unwrap(), known);
+}
+
 fn removes_what_its_tenant_does_not_want(place: &impl Place) {
     let mut queue = place.open();
     submit(&mut queue, "1", "x");
@@ -371,6 +385,7 @@ suite![
     is_bounded,
     knows_a_call_by_its_name,
     lets_calls_expire_that_nobody_sends,
+    takes_a_name_for_a_new_one_once_its_call_has_expired,
     removes_what_its_tenant_does_not_want,
     is_there_for_the_next_process,
 ];

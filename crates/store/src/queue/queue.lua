@@ -53,6 +53,9 @@ local function sweep()
         elseif call.state ~= 'waiting' then
             forget(id, call)
         elseif call.leased <= now then
+            -- Who asks again means a new call.
+            if call.name ~= '' then redis.call('HDEL', names, call.name) end
+            call.name = ''
             settle(id, call, 'expired', '')
             redis.call('HINCRBY', sums, 'expired', 1)
         end

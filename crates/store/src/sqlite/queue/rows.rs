@@ -21,7 +21,7 @@ pub(super) fn sweep(
         [signed(now)],
     )?;
     let expired = transaction.execute(
-        "UPDATE calls SET state = 'expired', request = x'', size = ?2, ends_ms = ?3, leased_ms = 0
+        "UPDATE calls SET state = 'expired', name = NULL, request = x'', size = ?2, ends_ms = ?3, leased_ms = 0
          WHERE state = 'waiting' AND ends_ms <= ?1 AND leased_ms <= ?1",
         params![
             signed(now),
