@@ -13,7 +13,6 @@ from pathlib import Path
 BINARY = Path(os.environ.get("FUSELINE_BIN", "target/release/fuseline")).resolve()
 FREE_PORTS = {
     "FUSELINE_LISTEN": "127.0.0.1:0",
-    "FUSELINE_ADMIN_LISTEN": "127.0.0.1:0",
     "FUSELINE_STATE": "off",
 }
 PATIENCE = 15.0
@@ -29,9 +28,10 @@ def until(condition, what: str, patience: float = PATIENCE):
 
 
 class Gateway:
-    """Runs from construction to `stop`. Both listeners choose free ports; the log goes to `gateway.log` in `folder`."""
+    """Runs from construction to `stop`. Both listeners choose free ports, unless `admin` is an address; the log goes to
+    `gateway.log` in `folder`."""
 
-    def __init__(self, folder: Path, config: str | None = None):
+    def __init__(self, folder: Path, config: str | None = None, admin: str = "127.0.0.1:0"):
         self.folder = folder
         arguments = []
         if config is not None:
@@ -42,7 +42,7 @@ class Gateway:
         self.process = subprocess.Popen(
             [BINARY, "serve", *arguments],
             cwd=folder,
-            env=os.environ | FREE_PORTS,
+            env=os.environ | FREE_PORTS | {"FUSELINE_ADMIN_LISTEN": admin},
             stdout=subprocess.PIPE,
             stderr=(folder / "gateway.err").open("wb"),
         )
