@@ -119,7 +119,7 @@ def test_an_outage_arrives_with_its_reason_and_goes_with_its_length(watched, vis
     row = wall.row("primary/gpt-5")
     expect(row.locator(".state")).to_have_text("Open")
     expect(row.locator(".why")).to_have_text("5 failures in a row, limit 5 (overloaded)")
-    expect(row.locator(".clock")).to_have_text("next call is a test")
+    expect(row.locator(".clock")).to_have_text("next call is a probe")
     expect(row.locator(".number").first).to_have_text(re.compile(r"^\d+ % failed$"))
     wall.shows("#verdict", "1 of 3 breakers turns calls away")
     expect(wall.page).to_have_title("1 open · Fuseline")
@@ -131,7 +131,7 @@ def test_an_outage_arrives_with_its_reason_and_goes_with_its_length(watched, vis
     gateway.wait_for_end_of_cooldown()
     ask(gateway, "gpt-5", "gpt-5")
     expect(row.locator(".state")).to_have_text("Closed")
-    expect(latest).to_contain_text("2 of 2 test calls were good; the incident lasted")
+    expect(latest).to_contain_text("2 of 2 probes were good; the incident lasted")
     wall.shows("#verdict", "All 3 breakers closed")
     told = wall.page.eval_on_selector_all("#log .state", "states => states.map(state => state.textContent)")
     assert told == ["Closed", "Half-open", "Open", "Degraded"], "each transition once, the latest first"
@@ -140,7 +140,7 @@ def test_an_outage_arrives_with_its_reason_and_goes_with_its_length(watched, vis
     later = visit(gateway.admin, hash="#/primary%2Fgpt-5")
     expect(later.text("#log > .event")).to_have_count(4)
     expect(later.text("#detail-history > .event")).to_have_count(4)
-    later.shows("#detail-why", "2 of 2 test calls were good.")
+    later.shows("#detail-why", "2 of 2 probes were good.")
 
 
 def test_five_hundred_breakers_are_searched_sorted_and_left_alone(watched, visit, primary):
@@ -193,6 +193,7 @@ def test_five_hundred_breakers_are_searched_sorted_and_left_alone(watched, visit
 HOSTILE = [
     "<script>alert(1)</script>",
     '"><img src=x onerror=alert(2)>',
+    "'\"`</script>\u2028<svg onload=alert(4)>",
     "\u202egnol os ton",
     "نموذج كبير",
     "🧯👩‍🚒🔥 model",
@@ -203,11 +204,14 @@ HOSTILE = [
 ]
 
 
-def test_names_are_text_whatever_they_are(watched, visit):
+def test_report_150_names_are_text_whatever_they_are(watched, visit):
     gateway = watched()
     ask(gateway, *HOSTILE)
     desk = visit(gateway.admin)
     desk.shows("#verdict", f"All {2 + len(HOSTILE)} breakers closed")
+    with httpx.Client() as client:
+        headers = client.get(f"{gateway.admin}/breakers").headers
+    assert (headers["content-type"], headers["x-content-type-options"]) == ("application/json", "nosniff")
     names = desk.names()
     for name in HOSTILE:
         assert f"primary/{name}" in names
@@ -223,7 +227,7 @@ def test_names_are_text_whatever_they_are(watched, visit):
         desk.page.evaluate("document.body.innerHTML = '<b>no</b>'")
 
 
-def test_a_name_of_ten_thousand_letters_is_cut_in_the_list_and_whole_in_its_place(watched, visit):
+def test_report_150_a_name_of_ten_thousand_letters_is_cut_in_the_list_and_whole_in_its_place(watched, visit):
     gateway = watched()
     ask(gateway, "gpt-5")
     views = json.loads(gateway.get("/breakers"))

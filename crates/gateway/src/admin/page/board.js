@@ -72,7 +72,7 @@ class Row {
     write(this.lasts, breaker.standing === "closed" ? about(lasts) : `for ${length(lasts)}`);
     const left = breaker.left(now);
     const isDue = breaker.standing === "open" && breaker.view.mode === "enforce" && (!left || left.ms === 0);
-    write(this.clock, isDue ? "next call is a test" : left ? `${countsTo(breaker.view)} ${clock(left.ms)}` : "");
+    write(this.clock, isDue ? "next call is a probe" : left ? `${countsTo(breaker.view)} ${clock(left.ms)}` : "");
     const part = left ? (left.ms / left.whole).toFixed(3) : "0";
     if (part !== this.part) this.fuse.style.setProperty("--left", part);
     this.part = part;

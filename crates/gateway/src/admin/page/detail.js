@@ -114,7 +114,7 @@ export class Detail {
       ["failed", view.failures],
       ["failures in a row", view.run],
       ["opened", view.opened],
-      ["failed test calls", view.episodes || null],
+      ["failed probes", view.episodes || null],
       ...rejected.map(([reason, count]) => [`turned away, ${reason}`, count]),
       ["under way", view.in_flight || null],
       ["came too late to count", view.late || null],

@@ -4,7 +4,7 @@
 export const STANDINGS = {
   open: { word: "Open", does: "Calls are turned away." },
   forced_open: { word: "Forced open", does: "An operator has it turn every call away." },
-  half_open: { word: "Half-open", does: "Single calls go out to test it; the others are turned away." },
+  half_open: { word: "Half-open", does: "Single calls go out as probes; the others are turned away." },
   held: { word: "Held", does: "Calls with it are turned away for as long as the provider asked." },
   degraded: { word: "Degraded", does: "Calls pass, but it is close to opening." },
   forced_closed: { word: "Forced closed", does: "An operator lets every call pass, whatever becomes of it." },
@@ -26,7 +26,7 @@ export function standing(view) {
 /** What it does to calls, in its mode. */
 export function does(view) {
   if (view.mode !== "enforce" && turnsAway(view.state)) return "Only watching: no call is turned away in this mode.";
-  if (view.state === "open" && view.reason === null) return "The cooldown is over: the next call tests it.";
+  if (view.state === "open" && view.reason === null) return "The cooldown is over: the next call is a probe.";
   if (view.reason === "ramping") return "Just closed: admission is still growing.";
   if (view.reason === "saturated") return "As many calls are under way as it lets pass at once.";
   return STANDINGS[standing(view)]?.does ?? "";
@@ -44,9 +44,9 @@ const CAUSES = {
   slow: (why) => `${percent(why.observed)} of calls were slow, limit ${percent(why.threshold)}`,
   kind: (why) => (why.threshold > 0 ? `a limit of its own: ${of(why)}` : "this kind opens at once"),
   open_now: () => "the provider said when to come back",
-  probe: (why) => (why.to === "closed" ? `${of(why)} test calls were good` : "a test call failed"),
-  lease: () => "a test call gave no sign of life",
-  cooldown: () => "the cooldown is over, a call goes out as a test",
+  probe: (why) => (why.to === "closed" ? `${of(why)} probes were good` : "a probe failed"),
+  lease: () => "a probe gave no sign of life",
+  cooldown: () => "the cooldown is over, a call goes out as a probe",
   pressure: (why) => `${percent(why.observed)} of the way to a limit`,
   models: (why) => (why.threshold > 0 ? `${of(why)} of its models are open` : "more than half of its models are open"),
   operator: () => "an operator's command",
@@ -110,7 +110,7 @@ export function clock(ms) {
 /** What a count-down counts to. */
 export function countsTo(view) {
   if (view.state === "forced_open" || view.state === "forced_closed") return "back to its rules in";
-  return { open: "next test in", held: "over in" }[standing(view)] ?? "ask again in";
+  return { open: "next probe in", held: "over in" }[standing(view)] ?? "ask again in";
 }
 
 /** A share as people read it: no decimals from 10 % on, and never 0 or 100 for what only comes near. */
