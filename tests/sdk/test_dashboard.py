@@ -410,6 +410,7 @@ def test_a_token_is_asked_for_kept_in_the_tab_and_sent(watched, visit):
     page.reload()
     desk.shows("#link-text", "Live")
     expect(desk.text("#token")).to_be_hidden()
+    expect(page.locator("body")).to_have_attribute("data-phase", "live")
     desk.row("primary").click()
     page.get_by_role("button", name="Force closed").click()
     page.locator("#command-go").click()

@@ -109,6 +109,7 @@ async function run() {
       await Promise.race([poll(end.signal), follow(end.signal)]);
     } catch (error) {
       end.abort(error);
+      if (!(error instanceof Refused)) console.warn(error);
       if (now() - begun > LONGEST_WAIT) failures = 0;
       await lost(error, Math.min(LONGEST_WAIT, 500 * 2 ** failures));
     }

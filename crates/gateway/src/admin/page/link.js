@@ -34,6 +34,7 @@ function askForToken(wasWrong) {
   asking ??= new Promise((resolve) => {
     const [dialog, text] = [find("token"), find("token-text")];
     write(find("token-error"), wasWrong ? "That is not the token of this gateway." : "");
+    const { phase } = document.body.dataset;
     document.body.dataset.phase = "locked";
     text.value = "";
     dialog.oncancel = (event) => event.preventDefault();
@@ -47,6 +48,7 @@ function askForToken(wasWrong) {
         // It is asked for again after a reload.
       }
       dialog.close();
+      document.body.dataset.phase = phase;
       asking = null;
       resolve();
     };
