@@ -13,6 +13,7 @@ from pathlib import Path
 BINARY = Path(os.environ.get("FUSELINE_BIN", "target/release/fuseline")).resolve()
 FREE_PORTS = {
     "FUSELINE_LISTEN": "127.0.0.1:0",
+    "FUSELINE_ADMIN_LISTEN": "127.0.0.1:0",
     "FUSELINE_STATE": "off",
 }
 PATIENCE = 15.0
@@ -28,10 +29,10 @@ def until(condition, what: str, patience: float = PATIENCE):
 
 
 class Gateway:
-    """Runs from construction to `stop`. Both listeners choose free ports, unless `admin` is an address; the log goes to
+    """Runs from construction to `stop`. Both listeners choose free ports, unless `environment` names others; the log goes to
     `gateway.log` in `folder`."""
 
-    def __init__(self, folder: Path, config: str | None = None, admin: str = "127.0.0.1:0"):
+    def __init__(self, folder: Path, config: str | None = None, environment: dict[str, str] | None = None):
         self.folder = folder
         arguments = []
         if config is not None:
@@ -42,7 +43,7 @@ class Gateway:
         self.process = subprocess.Popen(
             [BINARY, "serve", *arguments],
             cwd=folder,
-            env=os.environ | FREE_PORTS | {"FUSELINE_ADMIN_LISTEN": admin},
+            env=os.environ | FREE_PORTS | (environment or {}),
             stdout=subprocess.PIPE,
             stderr=(folder / "gateway.err").open("wb"),
         )

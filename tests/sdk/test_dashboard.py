@@ -41,8 +41,8 @@ def visit(chromium):
 def watched(launch, primary):
     """A gateway with one provider, `primary`, whose breakers open at the fifth failure; `ask` makes calls."""
 
-    def start(top: str = "", breaker: str = 'cooldown = "60s"', **where):
-        gateway = launch(
+    def start(top: str = "", breaker: str = 'cooldown = "60s"', environment: dict[str, str] | None = None):
+        return launch(
             f"""
             {top}
             [providers.primary]
@@ -60,9 +60,8 @@ def watched(launch, primary):
             jitter = 0.0
             {breaker}
             """,
-            **where,
+            environment,
         )
-        return gateway
 
     return start
 
@@ -374,7 +373,7 @@ def test_a_stopped_gateway_is_told_and_its_return_too(watched, visit):
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         admin = f"127.0.0.1:{held.getsockname()[1]}"
-    gateway = watched(admin=admin)
+    gateway = watched(environment={"FUSELINE_ADMIN_LISTEN": admin})
     ask(gateway, "gpt-5")
     desk = visit(gateway.admin)
     desk.shows("#link-text", "Live")
@@ -385,7 +384,7 @@ def test_a_stopped_gateway_is_told_and_its_return_too(watched, visit):
     expect(desk.row("primary/gpt-5")).to_be_visible()
     desk.picture("disconnected")
     desk.page.get_by_role("button", name="Try now").click()
-    watched(admin=admin)
+    watched(environment={"FUSELINE_ADMIN_LISTEN": admin})
     desk.shows("#link-text", "Live")
     expect(desk.text("#trouble")).to_be_hidden()
     expect(desk.row("primary/gpt-5")).to_have_count(0)
