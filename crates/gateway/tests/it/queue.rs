@@ -145,7 +145,6 @@ async fn calls_of_an_outage_are_answered_in_order_once_it_is_over() {
     let asked = asked(&mock);
     let last = &asked[asked.len() - 4..];
     assert_eq!(last, ["one", "two", "three", "four"]);
-    assert!(asked[..asked.len() - 4].iter().all(|name| name == "one"));
     for (request, place) in mock.requests()[asked.len() - 4..].iter().zip(&places) {
         let id = place.rsplit('/').next();
         assert_eq!(request.header("idempotency-key"), id);

@@ -7,7 +7,7 @@ use std::time::Duration;
 use fuseline_core::Tick;
 use fuseline_store::Sent;
 
-/// A lane in which a call has failed rests for so long, and twice as long each further time.
+/// A lane in which a call has failed rests for so long, and twice as long each further time while its circuit is closed.
 const REST: Duration = Duration::from_secs(1);
 const MAX_REST: Duration = Duration::from_secs(30);
 /// The breakers say themselves when it is worth another look.
@@ -35,13 +35,17 @@ impl Rests {
             until: now,
             failures: 0,
         });
-        if how == Sent::NotAtAll {
-            rest.until = now + REFUSED;
-        } else {
-            let longer = 1_u32.checked_shl(rest.failures).unwrap_or(u32::MAX);
-            rest.until = now + REST.saturating_mul(longer).min(MAX_REST);
-            rest.failures = (rest.failures + 1).min(16);
-        }
+        let time = match how {
+            Sent::NotAtAll => REFUSED,
+            // The breaker's own cooldown comes before the next one.
+            Sent::AsProbe => REST,
+            Sent::InVain => {
+                let longer = 1_u32.checked_shl(rest.failures).unwrap_or(u32::MAX);
+                rest.failures = (rest.failures + 1).min(16);
+                REST.saturating_mul(longer).min(MAX_REST)
+            }
+        };
+        rest.until = now + time;
     }
 
     pub(super) fn succeed(&self, lane: &str) {
@@ -65,7 +69,7 @@ mod tests {
         let rests = Rests::default();
         let mut now = Tick::from_millis(1_000);
         for seconds in [1, 2, 4, 8, 16, 30, 30] {
-            rests.fail("x", Sent::AsProbe, now);
+            rests.fail("x", Sent::InVain, now);
             let end = now + Duration::from_secs(seconds);
             assert!(
                 rests.rests("x", now + Duration::from_millis(seconds * 1_000 - 1)),
@@ -75,8 +79,10 @@ mod tests {
             now = end;
         }
         rests.succeed("x");
-        rests.fail("x", Sent::InVain, now);
-        assert!(!rests.rests("x", now + REST));
+        for _ in 0..9 {
+            rests.fail("x", Sent::AsProbe, now);
+            assert!(!rests.rests("x", now + REST), "its breaker waits by itself");
+        }
         rests.forget(now + REST);
         rests.fail("x", Sent::NotAtAll, now + REST);
         assert!(
