@@ -81,7 +81,7 @@ fn submit(queue: &mut impl Queue, id: &str, lane: &str) {
     assert_eq!(submitted, Submitted::Kept);
 }
 
-/// The next call's id; empty where there is none.
+/// The lane's next call.
 fn take(queue: &mut impl Queue, lane: &str, now: u64) -> Option<Taken> {
     queue.take(lane, now).unwrap()
 }

@@ -150,9 +150,8 @@ async fn a_damaged_queue_is_moved_aside_and_the_state_of_breakers_is_kept() {
     assert_eq!(mock.hits(), hits, "the circuit is still open");
 }
 
-/// Somebody who asks, and leaves before he is told that he is queued, is not waited for.
 #[tokio::test]
-async fn the_queue_of_a_mock_that_never_answers_is_empty() {
+async fn whoever_leaves_while_a_target_is_asked_is_not_queued() {
     let folder = tempfile::tempdir().unwrap();
     let mock = Mock::start(Reply::stall()).await.unwrap();
     let gateway = gateway(folder.path(), &format!("{}{DEAD}", one(&mock))).await;
