@@ -17,6 +17,7 @@ mod course;
 mod driven;
 mod exchange;
 mod exhausted;
+mod framing;
 mod guard;
 mod head;
 mod headers;
@@ -24,6 +25,7 @@ mod heartbeat;
 mod in_band;
 mod ingress;
 mod limits;
+mod memory;
 mod order;
 mod outage;
 mod own;
@@ -36,6 +38,8 @@ mod steering;
 mod story;
 mod streamed;
 mod streaming;
+mod tracked;
+mod upload;
 mod upstream;
 mod watched;
 mod way;
@@ -50,6 +54,7 @@ use fuseline_llm::{Classifier, Limits, Operation, Target};
 use fuseline_telemetry::Metrics;
 use http::{Request, Response};
 use hyper::body::Incoming;
+use tokio::sync::Semaphore;
 
 use crate::caller::{Awaited, Caller};
 use crate::config::{Config, OnExhausted, Route, Timeouts, Webhook};
@@ -57,13 +62,16 @@ use cache::{Cache, Keeper, Slot, Tenant};
 use client::Clients;
 pub(crate) use client::Pool;
 use context::Context;
-use course::Course;
+use course::{Course, Ending};
 use guard::Guards;
 use ingress::{Answered, Call, Lane};
 use outage::Outage;
+use refusal::Refusal;
+pub(crate) use refusal::unreadable;
 use replay::ReplayMemory;
 use respond::Body;
 use roster::Roster;
+use upload::Uploads;
 use upstream::Upstream;
 use way::Way;
 
@@ -79,6 +87,9 @@ pub(crate) struct Proxy {
     /// Where a route falls back on it.
     cache: Option<Arc<Cache>>,
     replay: ReplayMemory,
+    uploads: Uploads,
+    /// `listener.max_calls`
+    places: Arc<Semaphore>,
     classifier: Arc<Classifier>,
     metrics: Metrics,
     salt: [u8; 16],
@@ -113,17 +124,24 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
     caller: Caller,
 ) -> Response<Awaited<Body>> {
+    let asking = caller.asks();
     let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone());
-    let mut waiting = None;
+    let (mut waiting, mut place) = (None, None);
     let keeps = proxy.cache.clone();
     let tenant = keeps
         .is_some()
         .then(|| Tenant::of(&proxy.salt, request.headers(), request.uri().query()));
-    let answer = match ingress::read(&proxy.config, &proxy.replay, request).await {
+    let answer = match ingress::read(&proxy, request).await {
         Ok(mut call) => {
             waiting = Some(caller.waits());
+            place = call.place.take();
             call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
-            let ending = Course::new(&proxy, &call, &mut context).run().await;
+            let course = Course::new(&proxy, &call, &mut context);
+            let ending = tokio::select! {
+                biased;
+                ending = course.run() => ending,
+                () = caller.ends() => Ending::Refused(Refusal::shutting_down()),
+            };
             let keeper = keeps
                 .zip(call.slot.take())
                 .map(|(cache, slot)| Keeper::new(cache, slot));
@@ -132,7 +150,7 @@ pub(crate) async fn handle(
         Err(Answered::Here(answer)) => respond::dressed(*answer, context),
         Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
     };
-    answer.map(|body| Awaited::new(body, waiting))
+    answer.map(|body| Awaited::new(body, asking, waiting, place))
 }
 
 impl Proxy {
@@ -153,7 +171,7 @@ impl Proxy {
             upstreams,
             metrics: Metrics::new(guards.registry(), config.catalogue()),
             guards,
-            clients: Clients::new(crypto, &config.authorities)?,
+            clients: Clients::new(crypto, &config.authorities, config.pool)?,
             outage: Outage::default(),
             rosters: if config.pass_through {
                 let names = config.providers.keys();
@@ -169,6 +187,8 @@ impl Proxy {
                 .any(falls_back)
                 .then(|| Arc::new(Cache::new(&config.cache))),
             replay: ReplayMemory::new(&config.limits),
+            uploads: Uploads::new(&config),
+            places: Arc::new(Semaphore::new(config.listener.max_calls)),
             classifier: config.classifier(),
             config,
             salt,

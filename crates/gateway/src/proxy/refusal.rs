@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use fuseline_llm::Protocol;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{HeaderName, Response, StatusCode};
 use serde_json::{Value, json};
 
@@ -21,6 +21,15 @@ pub(crate) struct Refusal {
     code: &'static str,
     message: String,
     retry: Retry,
+    line: Line,
+}
+
+/// What becomes of the caller's connection after the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    Kept,
+    /// What follows on it cannot be trusted to be a request.
+    Closed,
 }
 
 /// Why no target takes calls.
@@ -49,6 +58,7 @@ impl Refusal {
             code,
             message: message.into(),
             retry: Retry::Unsaid,
+            line: Line::Kept,
         }
     }
 
@@ -76,12 +86,59 @@ impl Refusal {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", hint)
     }
 
-    pub(crate) fn unreadable() -> Self {
-        Self::new(
-            StatusCode::BAD_REQUEST,
-            "bad_request",
-            "the request's body did not arrive whole",
-        )
+    pub(crate) fn cut_upload() -> Self {
+        let hint = "the request's body did not arrive whole";
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", hint)
+    }
+
+    /// With this target's address or headers it is no request any more.
+    pub(crate) fn unsendable() -> Self {
+        let hint = "the request cannot be sent to its target: its path or its headers are too long";
+        Self::new(StatusCode::BAD_REQUEST, "bad_request", hint)
+    }
+
+    pub(crate) fn late_upload() -> Self {
+        let hint = "the request's body came too slowly; `listener.upload_idle` and `listener.upload_timeout` in the gateway's configuration set the limits";
+        Self::new(StatusCode::REQUEST_TIMEOUT, "request_timeout", hint)
+    }
+
+    pub(crate) fn misframed(what: &str) -> Self {
+        let hint = format!("the request {what}");
+        Self {
+            line: Line::Closed,
+            ..Self::new(StatusCode::BAD_REQUEST, "bad_request", hint)
+        }
+    }
+
+    /// Its model cannot be read.
+    pub(crate) fn coded() -> Self {
+        let hint = "the request's body is compressed, and a route reads its model there; send it without content-encoding";
+        let status = StatusCode::UNSUPPORTED_MEDIA_TYPE;
+        Self::new(status, "unsupported_encoding", hint)
+    }
+
+    pub(crate) fn too_many_calls() -> Self {
+        Self::busy("all of `listener.max_calls` are under way")
+    }
+
+    pub(crate) fn no_memory() -> Self {
+        Self::busy("`listener.body_memory` is used up")
+    }
+
+    fn busy(why: &str) -> Self {
+        let message = format!("the gateway is busy: {why}; retry in 1 s");
+        Self {
+            retry: Retry::After(Duration::from_secs(1)),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "gateway_busy", message)
+        }
+    }
+
+    pub(crate) fn shutting_down() -> Self {
+        let message = "the gateway was stopped before there was an answer; retry in 1 s";
+        Self {
+            retry: Retry::After(Duration::from_secs(1)),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "shutting_down", message)
+        }
     }
 
     /// A steering header says what cannot be. Its value is the caller's own and is not repeated.
@@ -166,6 +223,9 @@ impl Refusal {
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.line == Line::Closed {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         match self.retry {
             Retry::Unsaid => {}
             Retry::Never => no_retry(headers),
@@ -229,6 +289,23 @@ impl Refusal {
             }
         }
     }
+}
+
+/// What is said of a request whose head could not be read, by the status that it is answered with. Whose dialect it would
+/// have been is not known; most callers read this one.
+pub(crate) fn unreadable(status: u16) -> Option<String> {
+    let status = StatusCode::from_u16(status).ok()?;
+    let (code, hint) = match status {
+        StatusCode::BAD_REQUEST => ("bad_request", "the request cannot be read as HTTP"),
+        StatusCode::URI_TOO_LONG => ("uri_too_long", "the request's path is too long"),
+        StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE => (
+            "head_too_large",
+            "the request's head has more than 100 headers or 32 KiB",
+        ),
+        _ => return None,
+    };
+    let refusal = Refusal::new(status, code, hint);
+    Some(refusal.body(Protocol::OpenAi).to_string())
 }
 
 #[cfg(test)]
