@@ -37,6 +37,7 @@ mod respond;
 mod roster;
 mod steering;
 mod story;
+mod strangers;
 mod streamed;
 mod streaming;
 mod tracked;
@@ -58,7 +59,7 @@ use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 
 use crate::caller::{Awaited, Caller};
-use crate::config::{Config, OnExhausted, Route, Timeouts, Webhook};
+use crate::config::{Config, Listener, OnExhausted, Route, Timeouts, Webhook};
 use cache::{Cache, Keeper, Slot, Tenant};
 use client::Clients;
 pub(crate) use client::Pool;
@@ -72,6 +73,7 @@ pub(crate) use refusal::unreadable;
 use replay::ReplayMemory;
 use respond::Body;
 use roster::Roster;
+use strangers::Strangers;
 use upload::Uploads;
 use upstream::Upstream;
 use way::Way;
@@ -91,6 +93,7 @@ pub(crate) struct Proxy {
     uploads: Uploads,
     /// `listener.max_calls`
     places: Arc<Semaphore>,
+    strangers: Strangers,
     classifier: Arc<Classifier>,
     metrics: Metrics,
     salt: [u8; 16],
@@ -190,6 +193,7 @@ impl Proxy {
             replay: ReplayMemory::new(&config.limits),
             uploads: Uploads::new(&config),
             places: Arc::new(Semaphore::new(config.listener.max_calls)),
+            strangers: Strangers::default(),
             classifier: config.classifier(),
             config,
             salt,
@@ -222,6 +226,11 @@ impl Proxy {
     /// operator may know of an incident before the first call does.
     pub(crate) fn breaker(&self, name: &str, now: Tick) -> Option<Breaker> {
         self.guards.breaker(&self.config, name, now)
+    }
+
+    /// What bounds the callers' side.
+    pub(crate) fn listener(&self) -> &Listener {
+        &self.config.listener
     }
 
     /// How long a caller may leave unread what no provider's, model's or route's limit is for.

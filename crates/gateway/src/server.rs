@@ -105,8 +105,7 @@ impl Gateway {
         let webhooks = Webhooks::start(proxy.webhooks(), &proxy.pool(), &gateway.tasks);
         let observing = observe::observe(proxy.registry().clone(), feed, webhooks);
         gateway.tasks.spawn_until_cut(observing);
-        let traffic = Traffic::new(&settings.listener, proxy, gateway.tasks.clone())
-            .map_err(proxy::BuildError::Tls)?;
+        let traffic = Traffic::new(proxy, gateway.tasks.clone());
         gateway.tasks.spawn(traffic.accept(callers));
         tracing::info!(listen = %gateway.addr, admin_listen = %gateway.admin_addr, "serving");
         Ok(gateway)

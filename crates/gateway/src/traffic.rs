@@ -9,19 +9,15 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use rustls::ServerConfig;
-use rustls::crypto::aws_lc_rs;
-use rustls::sign::SingleCertAndKey;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::either::Either;
 
 use crate::caller::{Caller, Line, Watch};
-use crate::config::{Identity, Listener};
+use crate::config::Identity;
 use crate::proxy::{self, Proxy};
 use crate::shutdown::Tasks;
 use front::Front;
@@ -40,26 +36,17 @@ const TOLD_EVERY: Duration = Duration::from_secs(10);
 pub(crate) struct Traffic {
     proxy: Arc<Proxy>,
     tasks: Tasks,
-    /// None where callers speak plain HTTP.
-    tls: Option<TlsAcceptor>,
     places: Arc<Semaphore>,
-    head_timeout: Duration,
 }
 
 impl Traffic {
-    pub(crate) fn new(
-        settings: &Listener,
-        proxy: Arc<Proxy>,
-        tasks: Tasks,
-    ) -> Result<Self, rustls::Error> {
-        let tls = settings.identity.as_ref().map(acceptor).transpose()?;
-        Ok(Self {
+    pub(crate) fn new(proxy: Arc<Proxy>, tasks: Tasks) -> Self {
+        let places = Arc::new(Semaphore::new(proxy.listener().max_connections));
+        Self {
             proxy,
             tasks,
-            tls,
-            places: Arc::new(Semaphore::new(settings.max_connections)),
-            head_timeout: settings.head_timeout,
-        })
+            places,
+        }
     }
 
     /// Accepts callers until a drain begins.
@@ -123,10 +110,11 @@ impl Traffic {
 
     /// The line as HTTP is spoken over it; none where TLS was not agreed upon in time.
     async fn secured(&self, line: Line) -> Option<impl AsyncRead + AsyncWrite + Unpin + use<>> {
-        let Some(tls) = &self.tls else {
+        let listener = self.proxy.listener();
+        let Some(tls) = listener.identity.as_ref().map(Identity::acceptor) else {
             return Some(Either::Left(line));
         };
-        let handshake = timeout(self.head_timeout, tls.accept(line));
+        let handshake = timeout(listener.head_timeout, tls.accept(line));
         let secured = tokio::select! {
             secured = handshake => secured,
             () = self.tasks.draining() => return None,
@@ -145,7 +133,7 @@ impl Traffic {
         // Who leaves is the watch's to tell: hyper would take the end of what a caller sends for the end of his interest.
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.head_timeout)
+            .header_read_timeout(self.proxy.listener().head_timeout)
             .half_close(true)
             .max_buf_size(WRITE_BUFFER)
             .serve_connection(TokioIo::new(front), service);
@@ -174,15 +162,4 @@ impl Traffic {
             }
         }
     }
-}
-
-/// TLS 1.2 and 1.3 with this certificate, and HTTP/1.1 in it.
-fn acceptor(identity: &Identity) -> Result<TlsAcceptor, rustls::Error> {
-    let crypto = Arc::new(aws_lc_rs::default_provider());
-    let mut tls = ServerConfig::builder_with_provider(crypto)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::new(SingleCertAndKey::from(identity.certified())));
-    tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsAcceptor::from(Arc::new(tls)))
 }

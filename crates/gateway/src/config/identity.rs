@@ -4,10 +4,11 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use rustls::ServerConfig;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::sign::CertifiedKey;
+use tokio_rustls::TlsAcceptor;
 
 use super::load::read_bounded;
 use super::reader::Section;
@@ -17,22 +18,33 @@ const KEY: &str = "key_file";
 /// Longest file of certificates, or of a key.
 const MAX_FILE: u64 = 1 << 20;
 
-/// A chain of certificates, the listener's own first, with the key of that one. Its text is the number of certificates.
+/// A chain of certificates, the listener's own first, with the key of that one, ready for TLS 1.2 and 1.3 with HTTP/1.1 in it.
 #[derive(Clone)]
-pub struct Identity(Arc<CertifiedKey>);
+pub struct Identity(Arc<ServerConfig>);
 
 impl Identity {
-    /// In the terms of TLS.
-    pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
-        Arc::clone(&self.0)
+    fn new(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, rustls::Error> {
+        let crypto = Arc::new(aws_lc_rs::default_provider());
+        let mut tls = ServerConfig::builder_with_provider(crypto)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self(Arc::new(tls)))
+    }
+
+    /// Who answers for it.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.0))
     }
 }
 
 impl fmt::Debug for Identity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Identity")
-            .field("certificates", &self.0.cert.len())
-            .finish_non_exhaustive()
+        f.debug_struct("Identity").finish_non_exhaustive()
     }
 }
 
@@ -63,16 +75,14 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> Option<Identity> {
         "a private key",
         private_key(&folder.join(key)),
     )?;
-    match CertifiedKey::from_der(chain, key, &aws_lc_rs::default_provider()) {
-        Ok(certified) => Some(Identity(Arc::new(certified))),
-        Err(why) => {
+    Identity::new(chain, key)
+        .map_err(|why| {
             let problem = format!("does not go with {CERT}: {why}");
             let remedy = "write the key of the file's first certificate";
             let path = section.path(KEY);
             section.document.mistake(&path, problem, remedy);
-            None
-        }
-    }
+        })
+        .ok()
 }
 
 /// The key that is missing beside the other.

@@ -13,7 +13,8 @@ pub struct PoolSpec {
     pub idle_timeout: Duration,
     /// `max_age`: how old one may become before a call takes a new one, for which the name is looked up anew.
     pub max_age: Duration,
-    /// `keepalive`: how long one may be silent before the peer is asked whether it is still there.
+    /// `keepalive`: how long one may be silent before the peer is asked whether it is still there. By HTTP/2 it has as long
+    /// again for its answer.
     pub keepalive: Duration,
 }
 

@@ -40,10 +40,9 @@ const READ_AHEAD: usize = 32 << 10;
 const STREAM_WINDOW: u32 = 256 << 10;
 /// Enough for 256 streams that nobody reads: they must not hold up the others on their connection.
 const CONNECTION_WINDOW: u32 = 256 * STREAM_WINDOW;
-/// Between further questions to a silent peer, and how many; and how long one by HTTP/2 may be without an answer.
+/// Between further questions to a silent peer, and how many.
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
-const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl Clients {
     /// `authorities` are trusted beside the public ones.
@@ -88,8 +87,7 @@ impl Clients {
                 .pool_timer(TokioTimer::new())
                 .pool_idle_timeout(self.settings.idle_timeout)
                 .http2_keep_alive_interval(self.settings.keepalive)
-                .http2_keep_alive_timeout(PING_TIMEOUT)
-                .http2_keep_alive_while_idle(true)
+                .http2_keep_alive_timeout(self.settings.keepalive)
                 .http1_max_buf_size(READ_AHEAD)
                 .http2_initial_stream_window_size(STREAM_WINDOW)
                 .http2_initial_connection_window_size(CONNECTION_WINDOW);

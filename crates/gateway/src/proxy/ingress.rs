@@ -92,8 +92,10 @@ pub(crate) async fn read(proxy: &Proxy, request: Request<Incoming>) -> Result<Ca
     let provider = prefix.map(|prefix| prefix.index);
     let refuse = |refusal| Answered::Refused(refusal, protocol);
     framing::check(request.headers()).map_err(refuse)?;
-    let carriers = check_token(&config.client_tokens, request.headers())
-        .ok_or_else(|| refuse(Refusal::unauthorized()))?;
+    let Some(carriers) = check_token(&config.client_tokens, request.headers()) else {
+        proxy.strangers.note(proxy.registry().now());
+        return Err(refuse(Refusal::unauthorized()));
+    };
     if headers::wants_upgrade(&request) {
         return Err(refuse(Refusal::upgrade()));
     }

@@ -102,7 +102,7 @@ fn with_a_body(head: &[u8]) -> Option<Bytes> {
     let status: u16 = head.strip_prefix("HTTP/1.")?.get(2..5)?.parse().ok()?;
     let (before, after) = head.split_once(NO_BODY)?;
     let body = proxy::unreadable(status)?;
-    tracing::info!(status, "a request could not be read");
+    tracing::debug!(status, "a request could not be read");
     let length = body.len();
     let answer = format!(
         "{before}content-type: application/json\r\ncontent-length: {length}\r\n{after}{body}"

@@ -10,7 +10,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
-use crate::support::{breaker, chat, gateway, get, openai, route, send, spawn, stream, until};
+use crate::support::{
+    SOON, breaker, chat, gateway, get, openai, route, send, spawn, stream, until,
+};
+use crate::tls::{Secured, secured_under};
 
 #[tokio::test]
 async fn a_connection_of_age_is_left_for_a_new_one_and_a_young_one_is_kept() {
@@ -48,6 +51,26 @@ async fn a_connection_without_calls_is_closed_after_a_while() {
     pause.tick().await;
     assert_eq!(send(gateway.addr(), chat()).await.status, 200);
     assert_eq!(mock.connections(), 2);
+}
+
+#[tokio::test]
+async fn a_peer_by_http2_that_gives_no_sign_of_life_is_given_up_before_any_other_limit() {
+    let frozen = |connection: Secured| async move {
+        let handshake = h2::server::handshake(connection).await;
+        let mut connection: h2::server::Connection<_, bytes::Bytes> = handshake.unwrap();
+        let request = connection.accept().await;
+        // It has the request, and reads nothing more.
+        std::future::pending::<()>().await;
+        drop(request);
+    };
+    let pool = "[pool]\nkeepalive = \"200ms\"\n";
+    let (gateway, _) = secured_under(pool, "h2", frozen).await;
+    let began = Instant::now();
+    let answer = send(gateway.addr(), stream()).await;
+    assert!(began.elapsed() < SOON / 2, "{:?}", began.elapsed());
+    assert_eq!(answer.status, 504);
+    let why = answer.header("x-fuseline-why");
+    assert!(why.contains("network"), "{why}");
 }
 
 /// A provider that answers and closes each connection that was idle for so long.

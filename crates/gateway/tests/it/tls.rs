@@ -23,7 +23,7 @@ use crate::support::{CHAT, breaker, config, openai, route, send, spawn, stream, 
 const TOKEN: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}]}\n\n";
 const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 
-type Secured = TlsStream<TcpStream>;
+pub(crate) type Secured = TlsStream<TcpStream>;
 
 /// A certificate that vouches for itself, for hosts on loopback.
 pub(crate) fn certified() -> CertifiedKey<rcgen::KeyPair> {
@@ -32,6 +32,18 @@ pub(crate) fn certified() -> CertifiedKey<rcgen::KeyPair> {
 
 /// A provider that speaks TLS and this protocol; `serve` is told of each connection.
 async fn secured<F>(
+    alpn: &str,
+    serve: impl Fn(Secured) -> F + Send + 'static,
+) -> (Gateway, SocketAddr)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    secured_under("", alpn, serve).await
+}
+
+/// The same with a section of the gateway's file.
+pub(crate) async fn secured_under<F>(
+    section: &str,
     alpn: &str,
     serve: impl Fn(Secured) -> F + Send + 'static,
 ) -> (Gateway, SocketAddr)
@@ -60,7 +72,7 @@ where
     let ca = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(ca.path(), cert.pem()).unwrap();
     let text = format!(
-        "ca_file = {:?}\n{}{}",
+        "ca_file = {:?}\n{section}{}{}",
         ca.path(),
         openai("a", &format!("https://{address}")),
         route(&["a"])
