@@ -132,7 +132,7 @@ async fn a_handshake_that_is_not_finished_is_not_waited_for() {
 
 #[test]
 fn the_guides_files_are_good() {
-    let guide = include_str!("../../../../docs/guide/beyond-loopback.md");
+    let guide = include_str!("../../../../docs/guide/listener.md");
     let blocks: Vec<_> = guide
         .split("\n```")
         .skip(1)
