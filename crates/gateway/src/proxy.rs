@@ -153,7 +153,7 @@ impl Proxy {
             upstreams,
             metrics: Metrics::new(guards.registry(), config.catalogue()),
             guards,
-            clients: Clients::new(crypto, &config.authorities)?,
+            clients: Clients::new(crypto, &config.authorities.certificates)?,
             outage: Outage::default(),
             rosters: if config.pass_through {
                 let names = config.providers.keys();

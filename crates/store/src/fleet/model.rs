@@ -139,6 +139,7 @@ impl Replica {
                 threshold: 0,
                 kind: None,
                 by: self.name.clone(),
+                is_command: false,
             },
             live_probes: u32::from(self.local.probe.is_some()),
             good: 0,

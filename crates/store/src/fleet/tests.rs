@@ -332,6 +332,43 @@ fn an_operator_forces_all_and_releases_all() {
 }
 
 #[test]
+fn an_operator_resets_what_only_another_replica_has_opened() {
+    let mut world = World::new(3);
+    world.fail(0, 4);
+    world.pass(250);
+    assert_eq!(world.states(), [Open, Closed, Closed]);
+    world.breaker(1).reset(world.clock.now());
+    world.pass(250);
+    assert_eq!(world.states(), [Closed; 3]);
+}
+
+#[test]
+fn an_operators_reset_ends_what_others_have_counted() {
+    let mut world = World::new(2);
+    world.fail(0, 3);
+    world.pass(250);
+    world.breaker(1).reset(world.clock.now());
+    world.pass(250);
+    world.fail(0, 3);
+    assert_eq!(world.states(), [State::Degraded, Closed]);
+    world.fail(0, 1);
+    assert_eq!(world.states(), [Open, Closed]);
+}
+
+#[test]
+fn an_opening_after_an_operators_reset_stands() {
+    let mut world = World::new(2);
+    world.breaker(1).reset(world.clock.now());
+    world.clock.advance(Duration::from_millis(10));
+    world.fail(0, 4);
+    world.pass(1_000);
+    assert_eq!(world.states(), [Open, Closed]);
+    world.breaker(1).reset(world.clock.now());
+    world.pass(250);
+    assert_eq!(world.states(), [Closed; 2]);
+}
+
+#[test]
 fn report_105_a_wait_that_the_provider_asked_one_key_for_is_everybodys() {
     let mut world = World::new(2);
     let until = world.clock.now() + Duration::from_secs(30);
