@@ -45,7 +45,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fuseline_core::{Breaker, Registry, Tick};
+use fuseline_core::{Breaker, Registry, ScopeName, Tick};
 use fuseline_llm::{Classifier, Limits, Operation, Target};
 use fuseline_telemetry::Metrics;
 use http::{Request, Response};
@@ -53,6 +53,7 @@ use hyper::body::Incoming;
 
 use crate::caller::{Awaited, Caller};
 use crate::config::{Config, OnExhausted, Route, Timeouts, Webhook};
+use crate::state;
 use cache::{Cache, Keeper, Slot, Tenant};
 use client::Clients;
 pub(crate) use client::Pool;
@@ -201,6 +202,12 @@ impl Proxy {
     /// operator may know of an incident before the first call does.
     pub(crate) fn breaker(&self, name: &str, now: Tick) -> Option<Breaker> {
         self.guards.breaker(&self.config, name, now)
+    }
+
+    /// The breaker of this name, as another replica knows it; made if need be.
+    pub(crate) fn shared_breaker(&self, name: &ScopeName, now: Tick) -> Option<Breaker> {
+        let policy = state::policy(&self.config, name)?;
+        self.registry().get_breaker(name, &policy, now).ok()
     }
 
     /// How long a caller may leave unread what no provider's, model's or route's limit is for.

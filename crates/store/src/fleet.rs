@@ -31,9 +31,9 @@ mod wire;
 mod worker;
 
 use core::fmt;
-use std::sync::{Arc, PoisonError};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use fuseline_core::{Policy, Registry, ScopeName};

@@ -152,6 +152,11 @@ impl Member {
             || self.offer(view).is_some()
     }
 
+    /// The version of the fleet's record that this replica knows.
+    pub(crate) const fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Whether the server has forgotten what this replica knows.
     pub(crate) const fn is_lost(&self) -> bool {
         self.is_lost
@@ -300,17 +305,18 @@ impl Member {
             .record
             .as_ref()
             .is_some_and(|record| record.holds(reply.now));
+        let is_later = |record: &Record| view.news.is_none() || record.since >= view.record.since;
+        let overrules = |record: &Record| record.is_command && is_later(record);
+        let is_overruled = reply.record.as_ref().is_some_and(overrules);
         let outranks = self.is_news(view)
             && self.offer(view).is_some_and(|offer| {
                 let by = view.news.map(|news| news.by);
-                offer.weight == Weight::Command || !holds && by != Some(By::Probe)
+                let is_open_anew = !holds && !is_overruled && by != Some(By::Probe);
+                offer.weight == Weight::Command || is_open_anew
             });
         self.version = reply.version;
         self.record = reply.record.clone();
         self.is_lost = false;
-        let is_later = |record: &Record| view.news.is_none() || record.since >= view.record.since;
-        let overrules = |record: &Record| record.is_command && is_later(record);
-        let is_overruled = reply.record.as_ref().is_some_and(overrules);
         let is_closed = view.state == State::Closed;
         let stands_alone = !self.is_shared && !is_closed && !holds && !is_overruled;
         let nothing_to_end = is_closed && !holds && !is_overruled;

@@ -80,7 +80,8 @@ impl Part {
         let hold_until = hold_until.map_or(0, |until| heard.meeting.server_at(until));
         let last = snapshot.as_ref().and_then(|seen| seen.last_failures.last());
         let kind = last.map(|failure| failure.kind.as_str().to_owned());
-        let own = self.counting.tell(&evidence, kind, hold_until, now);
+        let mut own = self.counting.tell(&evidence, kind, hold_until, now);
+        own.version = self.member.version();
         let sent = self.member.send(&view);
         let matters = own.has_failures() || self.member.is_busy(&view);
         Some(Asked {
@@ -116,7 +117,9 @@ impl Part {
                     breaker.hold(heard.meeting.tick_at(hold));
                 }
             }
-            if let Some(sum) = sum.filter(|_| self.member.shared().is_none()) {
+            // Told before the fleet knew better, it is no reason any more.
+            let is_current = asked.own.version == self.member.version();
+            if let Some(sum) = sum.filter(|_| is_current && self.member.shared().is_none()) {
                 self.open(&breaker, &sum, &asked.own, &others, now);
             }
         }

@@ -266,9 +266,7 @@ fn an_error_repeats_no_secret() {
         told.contains("authentication failed") && !told.contains("canary"),
         "{told}"
     );
-    let error = linked("redis://:sk-canary@:x", "test", 10)
-        .err()
-        .unwrap();
+    let error = linked("redis://:sk-canary@:x", "test", 10).err().unwrap();
     assert!(!format!("{error} {error:?}").contains("canary"));
 }
 

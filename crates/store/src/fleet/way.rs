@@ -103,7 +103,13 @@ impl Ways {
     fn reach(&mut self) -> Result<Connection, RedisError> {
         let count = self.servers.len();
         let mut last = None;
-        for client in self.servers.iter().cycle().skip(self.at % count).take(count) {
+        for client in self
+            .servers
+            .iter()
+            .cycle()
+            .skip(self.at % count)
+            .take(count)
+        {
             match open(client) {
                 Ok(connection) => return Ok(Connection::One(connection)),
                 Err(error) => last = Some(error),
@@ -239,7 +245,14 @@ mod tests {
             assert_eq!(settings.password(), Some("p,q"));
         }
         let many = format!("redis://{}", vec!["a"; MOST + 1].join(","));
-        for url in ["http://a", "redis://", "redis://a,,b", "redis://a:x", "a", &many] {
+        for url in [
+            "http://a",
+            "redis://",
+            "redis://a,,b",
+            "redis://a:x",
+            "a",
+            &many,
+        ] {
             assert!(addresses(url).is_none(), "{url}");
         }
     }

@@ -101,10 +101,7 @@ impl Worker {
     pub(crate) fn look(&mut self) {
         let now = self.registry.now();
         let has_changed = |breaker: &Breaker| {
-            let known = self
-                .parts
-                .get(breaker.name())
-                .map_or(0, Part::changes);
+            let known = self.parts.get(breaker.name()).map_or(0, Part::changes);
             breaker.changes() != known
         };
         let is_due = now >= self.due;

@@ -33,7 +33,9 @@ impl Cluster {
             cluster.ask(0, &["CLUSTER", "MEET", "127.0.0.1", &port, bus]);
         }
         for at in 0..3 {
-            while !cluster.ask(at, &["CLUSTER", "INFO"]).contains("cluster_state:ok")
+            while !cluster
+                .ask(at, &["CLUSTER", "INFO"])
+                .contains("cluster_state:ok")
                 || !cluster.knows_all(at)
             {}
         }
