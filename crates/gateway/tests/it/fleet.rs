@@ -152,3 +152,36 @@ async fn prefix_and_database_keep_fleets_apart() {
         assert!(breaker(other, "a/m").await.is_null());
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_guides_file_user_and_metrics_are_what_there_is() {
+    let guide = include_str!("../../../../docs/guide/fleet.md");
+    let block = |kind: &str| {
+        let (_, rest) = guide.split_once(&format!("```{kind}\n")).unwrap();
+        rest.split_once("\n```").unwrap().0.to_owned()
+    };
+    let redis = Redis::start();
+    let command = block("sh")
+        .replace("redis-cli", &format!("redis-cli -p {}", redis.port()))
+        .replace(">password", ">sk-canary");
+    let done = std::process::Command::new("sh")
+        .args(["-c", &command])
+        .output()
+        .unwrap();
+    assert_eq!(String::from_utf8_lossy(&done.stdout).trim(), "OK");
+    let url = redis.url().replace("://", "://fleet:sk-canary@");
+    let text = block("toml")
+        .replace("{ env = \"FUSELINE_FLEET\" }", &format!("\"{url}\""))
+        .replace("{ env = \"OPENAI_API_KEY\" }", "\"key\"");
+    assert_eq!(text.matches("sk-canary").count(), 1, "{text}");
+    let fleet = [gateway(&text).await, gateway(&text).await];
+    together(&fleet).await;
+    let quoted = guide.split('`').skip(1).step_by(2);
+    let metrics: Vec<_> = quoted
+        .filter(|word| word.starts_with("fleet_") && *word != "fleet_prefix")
+        .collect();
+    assert!(metrics.len() >= 5, "{metrics:?}");
+    for name in metrics {
+        metric(&fleet[0], name).await;
+    }
+}

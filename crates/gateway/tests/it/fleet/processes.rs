@@ -123,6 +123,7 @@ impl Programs {
         let failing = Reply::status(500).delay(UNDER_WAY);
         self.mock.set(failing).await.unwrap();
         let before = self.mock.hits();
+        let failed = self.failed_exchanges().await;
         let callers = Callers::at(self.all.iter().map(|one| one.addr), pause);
         let opened = self.opened().await;
         let first = opened.iter().map(|one| one.at).min().unwrap();
@@ -153,7 +154,21 @@ impl Programs {
             before_all_were_open: tripped - before,
             probes,
             closed,
+            failed_exchanges: self.failed_exchanges().await - failed,
         }
+    }
+
+    /// Exchanges that failed, of all replicas: three in a row of one, and it probes by itself.
+    async fn failed_exchanges(&self) -> u64 {
+        let mut failed = 0;
+        for one in &self.all {
+            let page = page(one).await;
+            let line = page
+                .lines()
+                .find_map(|line| line.strip_prefix("fleet_failures_total "));
+            failed += line.unwrap().parse::<u64>().unwrap();
+        }
+        failed
     }
 
     /// The probe hangs, and its replica is killed; how long after that another one has probed.
@@ -234,6 +249,7 @@ struct Flood {
     probes: Vec<(Duration, u64)>,
     /// How long after the good probe all were closed.
     closed: Duration,
+    failed_exchanges: u64,
 }
 
 impl Flood {
@@ -341,7 +357,7 @@ async fn twenty_programs_act_as_one() {
         at(50, |one| one.1),
         at(99, |one| one.1)
     );
-    let flood = programs.flood(10, Duration::from_millis(100)).await;
+    let flood = programs.flood(10, Duration::from_millis(400)).await;
     println!("{flood:?}");
     flood.check();
     programs.break_one().await;

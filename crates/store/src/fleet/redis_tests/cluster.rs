@@ -139,10 +139,19 @@ fn report_100_a_full_cycle_of_twenty_targets_on_a_cluster_of_three() {
     assert!(replies.iter().all(|reply| reply.taken), "{replies:?}");
 }
 
+/// As a user who may do no more than the guide says.
 #[test]
 fn keys_that_move_to_another_node_are_followed_there() {
     let cluster = Cluster::start();
-    let url = format!("redis://127.0.0.1:{}", cluster.0[0].port);
+    let guide = include_str!("../../../../../docs/guide/fleet.md");
+    let (_, user) = guide.split_once("redis-cli ").unwrap();
+    let (user, _) = user.split_once("```").unwrap();
+    let user = user.replace(['\'', '\\'], " ").replace("fuseline", "test");
+    let words: Vec<_> = user.split_whitespace().collect();
+    for at in 0..3 {
+        assert_eq!(cluster.ask(at, &words), "OK", "{words:?}");
+    }
+    let url = format!("redis://fleet:password@127.0.0.1:{}", cluster.0[0].port);
     let mut link = linked(&url, "test", 1).unwrap();
     let now = link.turn(&turn(Vec::new())).unwrap().present.unwrap().now;
     let slot = cluster.slot("moving");
