@@ -9,6 +9,7 @@ mod quickest;
 mod replay;
 mod scan;
 mod servers;
+mod state;
 mod stream;
 
 use anyhow::{Result, bail};
@@ -31,10 +32,14 @@ fn main() -> Result<()> {
 async fn serving(args: &[&str]) -> Result<()> {
     match args {
         ["proxy"] => proxy::measure().await,
+        ["state"] => state::measure(state::Effort::FULL).await,
+        ["state", "quick"] => state::measure(state::Effort::QUICK).await,
         ["stream"] => stream::measure().await,
         // Started by the measurements themselves, each in its own process so that its CPU and memory can be told apart.
         ["serve", "upstream"] => servers::upstream().await,
         ["serve", name] => servers::bare_proxy(name).await,
-        _ => bail!("usage: bench/run classify|count|hot|proxy|replay|scan|stream, or count --save"),
+        _ => bail!(
+            "usage: bench/run classify|count|hot|proxy|replay|scan|state|stream, count --save, or state quick"
+        ),
     }
 }
