@@ -376,3 +376,37 @@ fn report_94_a_key_that_is_broken_is_begun_anew() {
         redis.ask(&["DEL", key]);
     }
 }
+
+#[test]
+fn report_103_every_key_ends_some_time_after_what_it_tells() {
+    let redis = Redis::start(&[]);
+    let mut link = redis.link(10);
+    let index = Index {
+        look_back: 0,
+        names: vec![ScopeName::provider("p0")],
+    };
+    let first = Turn {
+        requests: Vec::new(),
+        index: Some(index),
+    };
+    let now = link.turn(&first).unwrap().present.unwrap().now;
+    let step = Step {
+        me: 0,
+        late: false,
+        offer: Some((1, 0, false, 0, false)),
+        ask: 0,
+        token: 0,
+        good: 0,
+    };
+    let opens = (0..50).map(|at| step.request(ScopeName::provider(&format!("p{at}")), now));
+    let replies = link.turn(&turn(opens.collect())).unwrap().replies;
+    assert!(replies.iter().all(|reply| reply.taken));
+    let kept = redis.ask(&["--scan"]);
+    assert_eq!(kept.lines().count(), 52, "{kept}");
+    for key in kept.lines() {
+        let left: u64 = redis.ask(&["PTTL", key]).trim().parse().unwrap();
+        // Open for another 60 s, and ten minutes more.
+        let least = if key.contains("provider") { 60_000 } else { 1 };
+        assert!((least..=660_000).contains(&left), "{key}: {left}");
+    }
+}
