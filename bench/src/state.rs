@@ -258,7 +258,7 @@ async fn commands_at(rate: u32, server: &Server, redis: &Redis, seconds: u64) ->
         };
         callers.push(calling);
     }
-    let calls = futures_of(callers).await?;
+    let calls = all_at_once(callers).await?;
     let took = begin.elapsed().as_secs_f64();
     let after = redis.commands().await?;
     Ok(Commands {
@@ -268,7 +268,7 @@ async fn commands_at(rate: u32, server: &Server, redis: &Redis, seconds: u64) ->
 }
 
 /// All of them at once; the sum of what they give.
-async fn futures_of(
+async fn all_at_once(
     callers: Vec<impl Future<Output = Result<u32>> + Send + 'static>,
 ) -> Result<u32> {
     let mut tasks = tokio::task::JoinSet::new();

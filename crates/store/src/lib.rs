@@ -35,7 +35,8 @@
 //! # Ok::<(), Box<dyn core::error::Error>>(())
 //! ```
 
-#[cfg(all(test, feature = "sqlite"))]
+#[cfg(test)]
+#[cfg(feature = "sqlite")]
 mod contract;
 mod entry;
 mod error;

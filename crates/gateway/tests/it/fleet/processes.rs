@@ -343,7 +343,6 @@ async fn the_holder_is_killed_and_exactly_one_other_takes_over() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "takes minutes: scripts/long"]
-#[expect(clippy::print_stdout, reason = "the numbers are what it is for")]
 async fn twenty_programs_act_as_one() {
     let mut programs = Programs::start(20).await;
     let took = programs.trips(50).await;
