@@ -12,10 +12,13 @@ mod document;
 mod doors;
 mod finding;
 mod heartbeats;
+mod identity;
 mod limits;
+mod listener;
 mod load;
 mod model;
 mod pattern;
+mod pool;
 mod provider;
 mod queue;
 mod reader;
@@ -37,17 +40,20 @@ use std::sync::Arc;
 use fuseline_core::{Policy, PolicySpec};
 use fuseline_llm::{Classifier, reasoning_first_token};
 use fuseline_telemetry::Catalogue;
-use rustls::pki_types::CertificateDer;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
+pub use authorities::Authorities;
 pub use cache::CacheSpec;
 pub use finding::{Finding, Report, Severity};
 pub use heartbeats::Heartbeats;
+pub use identity::Identity;
 pub use limits::Limits;
+pub use listener::Listener;
 pub use load::{LogFormat, Overrides, Sources};
 pub use model::ModelRule;
 pub use pattern::Pattern;
+pub use pool::PoolSpec;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
 pub use queue::{QueuePlace, QueueSpec};
 pub use reference::{Key, keys, template};
@@ -78,9 +84,13 @@ pub struct Config {
     /// Callers must show one of these, as `authorization: Bearer` or `x-api-key`; empty = nobody is asked.
     pub client_tokens: Vec<SecretString>,
     /// Certificate authorities that are trusted beside the public ones.
-    pub authorities: Vec<CertificateDer<'static>>,
+    pub authorities: Authorities,
     /// Sizes, counts and times that bound the process.
     pub limits: Limits,
+    /// `[listener]`.
+    pub listener: Listener,
+    /// `[pool]`.
+    pub pool: PoolSpec,
     /// Providers by name.
     pub providers: BTreeMap<String, Provider>,
     /// Each provider is served under `/<name>`, with the caller's own key: how the gateway runs without a file.

@@ -14,7 +14,6 @@ use fuseline_store::{
     Moment, NewCall, Outlook, Queue, QueueConfig, QueueError, RedisQueue, SqliteQueue, Submitted,
 };
 use fuseline_telemetry::QueueState;
-use secrecy::ExposeSecret as _;
 use tokio::sync::{Notify, mpsc, oneshot};
 
 use crate::config::{Config, OnExhausted, QueuePlace};
@@ -106,13 +105,10 @@ fn place(config: &Config) -> anyhow::Result<Box<dyn Queue>> {
         lease: LEASE,
         lane_places: spec.in_flight,
     };
-    let fleet = config.fleet.as_ref();
+    // Which replica it is means nothing to a queue.
+    let fleet = config.fleet_of(0);
     match fleet.filter(|_| spec.store != Some(QueuePlace::State)) {
-        Some(url) => Ok(Box::new(RedisQueue::new(
-            url.expose_secret(),
-            &config.fleet_prefix,
-            bounds,
-        )?)),
+        Some(fleet) => Ok(Box::new(RedisQueue::new(&fleet, bounds)?)),
         None => {
             let state = config.state.as_deref();
             let state = state.ok_or_else(|| anyhow::anyhow!("there is no state file"))?;

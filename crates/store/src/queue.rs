@@ -13,14 +13,18 @@
 //! cannot leak from it.
 
 #[cfg(test)]
+#[cfg(all(feature = "redis", feature = "sqlite"))]
 mod contract;
+#[cfg(feature = "redis")]
 mod redis;
 
 use core::fmt;
 use std::time::Duration;
 
+#[cfg(feature = "redis")]
 pub use self::redis::RedisQueue;
 use crate::error::StoreError;
+#[cfg(feature = "redis")]
 use crate::fleet::FleetError;
 
 /// What a row costs beside its request or result, in bytes.
@@ -252,10 +256,12 @@ pub enum QueueError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The server.
+    #[cfg(feature = "redis")]
     #[error(transparent)]
     Fleet(#[from] FleetError),
 }
 
+#[cfg(feature = "sqlite")]
 impl NewCall {
     /// What it takes of the bound.
     pub(crate) fn size(&self) -> u64 {
@@ -264,6 +270,7 @@ impl NewCall {
 }
 
 /// What a request or a result takes of the bound.
+#[cfg(feature = "sqlite")]
 pub(crate) fn size(content: &[u8]) -> u64 {
     content.len() as u64 + ROW
 }

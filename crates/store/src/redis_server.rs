@@ -1,9 +1,13 @@
-//! A `redis-server` for tests.
+//! A `redis-server` for tests, alone or as a cluster.
+
+mod cluster;
 
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+
+pub(crate) use cluster::Cluster;
 
 /// A `redis-server` on a free port, ended with the test.
 pub(crate) struct Redis {
@@ -74,7 +78,7 @@ impl Drop for Redis {
 }
 
 /// A port that nobody has.
-pub(crate) fn free_port() -> u16 {
+fn free_port() -> u16 {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     free.local_addr().unwrap().port()
 }

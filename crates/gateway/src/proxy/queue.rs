@@ -26,6 +26,7 @@ use serde_json::json;
 use super::Proxy;
 use super::context::Context;
 use super::ingress::{Call, Lane, Origin};
+use super::memory::Share;
 use super::respond::{Body, dressed, json_answer};
 use super::upstream::Keys;
 use crate::config::Route;
@@ -105,7 +106,7 @@ impl Proxy {
     }
 
     /// The call that this was; none where it cannot be read, or no route serves it any more.
-    fn queued_call(&self, request: &[u8], is_repeated: bool) -> Option<Call> {
+    fn queued_call(&self, request: &[u8], is_repeated: bool, share: Share) -> Option<Call> {
         let (request, body) = paper::unfold::<Request>(request)?;
         let protocol = Protocol::of_path(&request.path);
         let method = request.method.parse().ok()?;
@@ -129,6 +130,8 @@ impl Proxy {
             slot: None,
             tenant: None,
             origin: Origin::Queue,
+            place: None,
+            _share: share,
         })
     }
 }

@@ -3,6 +3,7 @@
 
 mod crashes;
 mod keeping;
+mod room;
 mod shared;
 
 use std::path::Path;

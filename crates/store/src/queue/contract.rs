@@ -1,5 +1,7 @@
 //! The suite that every queue passes: what `Queue` promises, asked of each in turn; and all of them beside one another.
 
+mod servers;
+
 use std::cell::Cell;
 use std::time::Duration;
 
@@ -7,6 +9,7 @@ use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
 use super::*;
+use crate::fleet::FleetConfig;
 use crate::redis_server::Redis;
 use crate::sqlite::SqliteQueue;
 
@@ -46,8 +49,17 @@ impl Place for Redis {
     type Kept = RedisQueue;
 
     fn open_with(&self, config: QueueConfig) -> RedisQueue {
-        let queue = RedisQueue::new(&self.url(), "test", config).unwrap();
+        let queue = RedisQueue::new(&fleet(&self.url(), "test"), config).unwrap();
         queue.by_given_time()
+    }
+}
+
+fn fleet(url: &str, prefix: &str) -> FleetConfig {
+    FleetConfig {
+        url: url.to_owned(),
+        authorities: None,
+        prefix: prefix.to_owned(),
+        replica: 1,
     }
 }
 
@@ -488,7 +500,7 @@ fn all_queues_say_the_same_whatever_is_asked_of_them() {
         let mut one = file.open_with(config()).unsynced();
         case.set(case.get() + 1);
         let prefix = format!("case {}", case.get());
-        let two = RedisQueue::new(&redis.url(), &prefix, config()).unwrap();
+        let two = RedisQueue::new(&fleet(&redis.url(), &prefix), config()).unwrap();
         let mut two = two.by_given_time();
         let mut now = NOW;
         for op in ops {
@@ -503,46 +515,4 @@ fn all_queues_say_the_same_whatever_is_asked_of_them() {
         Ok(())
     });
     result.unwrap();
-}
-
-#[test]
-fn a_redis_that_was_killed_has_what_it_acknowledged() {
-    let mut redis = Redis::start(&["--appendonly", "yes", "--appendfsync", "always"]);
-    let mut queue = redis.open();
-    assert!(queue.is_durable().unwrap());
-    for id in ["1", "2", "3"] {
-        submit(&mut queue, id, "x");
-    }
-    assert!(queue.finish("1", b"answer", NOW).unwrap());
-    redis.kill_and_start_again();
-    assert!(queue.look(NOW).is_err(), "its connection is dead");
-    assert_eq!(queue.look(NOW).unwrap().waiting, 2);
-    assert_eq!(stage(&mut queue, "1", NOW), done(b"answer"));
-    assert_eq!(taken(&mut queue, "x").id, "2");
-}
-
-#[test]
-fn every_key_in_redis_has_an_end() {
-    let redis = Redis::start(&[]);
-    let mut queue = RedisQueue::new(&redis.url(), "test", config()).unwrap();
-    assert!(!queue.is_durable().unwrap());
-    let named = NewCall {
-        name: Some([3; 32]),
-        ..call("1", "x")
-    };
-    assert_eq!(queue.submit(&named, 0).unwrap(), Submitted::Kept);
-    submit(&mut queue, "2", "x");
-    assert!(queue.finish("2", b"answer", 0).unwrap());
-    let keys = redis.ask(&["--scan"]);
-    assert_eq!(keys.lines().count(), 7, "{keys}");
-    for key in keys.lines() {
-        assert!(key.starts_with("test:{queue}:"), "{key}");
-        let left: u64 = redis.ask(&["PTTL", key]).trim().parse().unwrap();
-        assert!(left > EXPIRES + TTL, "{key}: {left}");
-    }
-    let found = queue.find("1", &ME, 0).unwrap().unwrap();
-    assert!(
-        found.ends_ms > NOW - 200_000_000_000,
-        "by the server's clock"
-    );
 }

@@ -80,6 +80,8 @@ local verbs = {}
 
 function verbs.submit(id, lane, tenant, name, request)
     sweep()
+    -- Its first answer was lost.
+    if read(id) then return { 'kept' } end
     local known = name ~= '' and redis.call('HGET', names, name)
     if known then return { 'known', known } end
     local size = #request + ROW
@@ -183,6 +185,11 @@ function verbs.remove(id, tenant)
     if not call or call.tenant ~= tenant then return { '0' } end
     forget(id, call)
     return { '1' }
+end
+
+-- Asked here, for in a cluster it is about the node that has the queue.
+function verbs.is_durable()
+    return { string.find(redis.call('INFO', 'persistence'), 'aof_enabled:1', 1, true) and '1' or '0' }
 end
 
 local told = verbs[verb](unpack(ARGV, 11))

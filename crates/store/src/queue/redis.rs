@@ -3,13 +3,13 @@
 use core::fmt;
 use std::time::Duration;
 
-use redis::{FromRedisValue, Script, Value};
+use redis::{Cmd, FromRedisValue, Script, Value};
 
 use super::{
     Digest, Found, Lease, NewCall, Outlook, PATIENCE, Queue, QueueConfig, QueueError, ROW, Sent,
     Stage, Submitted, Taken, millis,
 };
-use crate::fleet::FleetError;
+use crate::fleet::{FleetConfig, FleetError};
 use crate::line::Line;
 
 /// How long the server may take. Requests may be long, and nobody's call waits but the one that is queued.
@@ -25,8 +25,14 @@ const KEYS: [&str; 7] = [
 /// ```no_run
 /// use std::time::Duration;
 ///
-/// use fuseline_store::{Queue as _, QueueConfig, RedisQueue};
+/// use fuseline_store::{FleetConfig, Queue as _, QueueConfig, RedisQueue};
 ///
+/// let fleet = FleetConfig {
+///     url: "redis://127.0.0.1:6379".to_owned(),
+///     authorities: None,
+///     prefix: "fuseline".to_owned(),
+///     replica: 0x5eed, // nothing to a queue
+/// };
 /// let config = QueueConfig {
 ///     max_calls: 1_000,
 ///     max_bytes: 64 << 20,
@@ -35,7 +41,7 @@ const KEYS: [&str; 7] = [
 ///     lease: Duration::from_secs(60),
 ///     lane_places: 1,
 /// };
-/// let mut queue = RedisQueue::new("redis://127.0.0.1:6379", "fuseline", config)?;
+/// let mut queue = RedisQueue::new(&fleet, config)?;
 /// println!("{} calls wait", queue.look(0)?.waiting);
 /// # Ok::<(), fuseline_store::QueueError>(())
 /// ```
@@ -58,14 +64,14 @@ impl fmt::Debug for RedisQueue {
 }
 
 impl RedisQueue {
-    /// A queue on the server with this address, under keys that begin with `prefix`. Needs no server to be there yet.
+    /// A queue where this fleet meets. Needs no server to be there yet.
     ///
     /// # Errors
-    /// The address is none of Redis.
-    pub fn new(url: &str, prefix: &str, config: QueueConfig) -> Result<Self, FleetError> {
+    /// The address is none of Redis, or the authorities are none.
+    pub fn new(fleet: &FleetConfig, config: QueueConfig) -> Result<Self, FleetError> {
         Ok(Self {
-            line: Line::new(url, ANSWER)?,
-            prefix: prefix.to_owned(),
+            line: Line::new(fleet, ANSWER)?,
+            prefix: fleet.prefix.clone(),
             script: Script::new(include_str!("queue.lua")),
             config,
             goes_by_server: true,
@@ -80,13 +86,24 @@ impl RedisQueue {
     }
 
     fn ask(&mut self, now: u64, verb: &str, words: &[&[u8]]) -> Result<Told, FleetError> {
-        let config = &self.config;
-        let mut call = self.script.prepare_invoke();
+        let call = self.call(now, verb, words);
+        let told = self.line.carry_out(&[call], &[&self.script])?.pop();
+        let told: Option<Vec<Value>> = told.and_then(|told| redis::from_redis_value(told).ok());
+        if told.is_none() {
+            self.line.hang_up();
+        }
+        Ok(Told(told.ok_or(FleetError::Garbled)?.into_iter()))
+    }
+
+    fn call(&self, now: u64, verb: &str, words: &[&[u8]]) -> Cmd {
+        let mut call = redis::cmd("EVALSHA");
+        call.arg(self.script.get_hash()).arg(KEYS.len());
         for key in KEYS {
-            call.key(format!("{}:{{queue}}:{key}", self.prefix));
+            call.arg(format!("{}:{{queue}}:{key}", self.prefix));
         }
         let now = (!self.goes_by_server).then_some(now);
         call.arg(now.map_or_else(String::new, |now| now.to_string()));
+        let config = &self.config;
         for number in [
             config.max_calls,
             config.max_bytes,
@@ -103,8 +120,7 @@ impl RedisQueue {
         for word in words {
             call.arg(*word);
         }
-        let told: Vec<Value> = self.line.run(|connection| call.invoke(connection))?;
-        Ok(Told(told.into_iter()))
+        call
     }
 
     /// Whether the verb did anything.
@@ -211,10 +227,7 @@ impl Queue for RedisQueue {
     }
 
     fn is_durable(&mut self) -> Result<bool, QueueError> {
-        let told: String = self
-            .line
-            .run(|connection| redis::cmd("INFO").arg("persistence").query(connection))?;
-        Ok(told.lines().any(|line| line.trim() == "aof_enabled:1"))
+        self.did(0, "is_durable", &[])
     }
 }
 

@@ -34,6 +34,7 @@ use rests::Rests;
 const EVERY: Duration = Duration::from_millis(250);
 /// Calls that are sent at once, over all lanes.
 const AT_ONCE: usize = 16;
+
 /// Sends until the gateway drains.
 pub(crate) async fn send_on(proxy: Arc<Proxy>, tasks: Tasks) {
     let Some(desk) = proxy.desk.clone() else {
@@ -76,13 +77,17 @@ impl Sender {
             let (Some(opening), false) = (opening, self.rests.rests(&lane, now)) else {
                 continue;
             };
-            let Ok(place) = Arc::clone(&self.places).try_acquire_owned() else {
+            // Beyond `listener.max_calls` nothing is sent for those who can wait, either.
+            let take_place = |places: &Arc<Semaphore>| Arc::clone(places).try_acquire_owned().ok();
+            let (Some(own), Some(common)) =
+                (take_place(&self.places), take_place(&self.proxy.places))
+            else {
                 return;
             };
             let of_lane = lane.clone();
             let taken = self.desk.ask(move |queue, now| queue.take(&of_lane, now));
             if let Ok(Some(taken)) = taken.await {
-                tasks.spawn(self.delivery(taken, lane, opening).run(place));
+                tasks.spawn(self.delivery(taken, lane, opening).run(own, common));
                 // There may be another place in the lane.
                 self.desk.tell();
             }

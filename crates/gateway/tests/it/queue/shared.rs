@@ -5,6 +5,7 @@ use fuseline_mock::{Mock, Reply};
 
 use super::{TOUCHY, answer, asked, fetch, metric, one, queue};
 use crate::fleet::redis::Redis;
+use crate::fleet::secured::secured;
 use crate::support::{config, until, within};
 
 async fn replica(redis: &Redis, mock: &Mock) -> Gateway {
@@ -73,6 +74,24 @@ async fn a_redis_that_is_away_costs_the_queue_alone_and_comes_back() {
     redis.start_again();
     until(async || metric(&gateway, "queue_failing").await == 0).await;
     let place = queue(&gateway, "me", "three").await;
+    mock.set(Reply::ok()).await.unwrap();
+    assert_eq!(answer(&gateway, "me", &place).await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_wait_behind_tls_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let (redis, url) = secured(&folder);
+    let ca = folder.path().join("ca.pem");
+    let mock = Mock::start(Reply::status(503)).await.unwrap();
+    let text = format!(
+        "ca_file = {ca:?}\nfleet = \"{url}\"\n{}{TOUCHY}",
+        one(&mock)
+    );
+    let gateway = Gateway::start(config(&text)).await.unwrap();
+    let place = queue(&gateway, "me", "one").await;
+    let kept = redis.ask(&["-n", "2", "HLEN", "fuseline:{queue}:calls"]);
+    assert_eq!(kept.trim(), "1");
     mock.set(Reply::ok()).await.unwrap();
     assert_eq!(answer(&gateway, "me", &place).await.status, 200);
 }

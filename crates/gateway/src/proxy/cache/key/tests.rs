@@ -6,6 +6,7 @@ use http::Method;
 use http::header::{HeaderName, HeaderValue};
 
 use super::super::super::ingress::Origin;
+use super::super::super::memory::Memory;
 use super::super::super::replay::ReplayMemory;
 use super::*;
 use crate::config::{Overrides, Sources};
@@ -72,6 +73,8 @@ impl Asked<'_> {
             slot: None,
             tenant: None,
             origin: Origin::Caller,
+            place: None,
+            _share: Memory::new(0).share(),
         };
         Slot::of(&call, tenant)
     }

@@ -52,11 +52,13 @@ enum Outcome {
 }
 
 impl Delivery {
-    pub(super) async fn run(mut self, _place: OwnedSemaphorePermit) {
+    /// With a place among the calls that are sent from the queue, and one among all that are under way.
+    pub(super) async fn run(mut self, _own: OwnedSemaphorePermit, common: OwnedSemaphorePermit) {
         let proxy = Arc::clone(&self.proxy);
         let (id, request) = (self.taken.lease.id.clone(), self.taken.request.clone());
         let outcome = {
-            let mut sending = pin!(send(&proxy, &id, request, self.taken.sends > 1));
+            let is_repeated = self.taken.sends > 1;
+            let mut sending = pin!(send(&proxy, &id, request, is_repeated, common));
             loop {
                 tokio::select! {
                     outcome = &mut sending => break outcome,
@@ -184,9 +186,19 @@ impl Finish {
 }
 
 /// Sends a call as if its caller were there, and collects the answer.
-async fn send(proxy: &Arc<Proxy>, id: &str, request: Vec<u8>, is_repeated: bool) -> Outcome {
-    let Some(call) = proxy.queued_call(&request, is_repeated) else {
-        let refusal = Refusal::unreadable();
+async fn send(
+    proxy: &Arc<Proxy>,
+    id: &str,
+    request: Vec<u8>,
+    is_repeated: bool,
+    _place: OwnedSemaphorePermit,
+) -> Outcome {
+    let mut share = proxy.uploads.share();
+    if !share.grow(request.len() as u64) {
+        return Outcome::Unsent;
+    }
+    let Some(call) = proxy.queued_call(&request, is_repeated, share) else {
+        let refusal = Refusal::no_route("the queued call any more");
         return Outcome::Result(told(refusal, Protocol::OpenAi).await);
     };
     drop(request);
@@ -196,6 +208,8 @@ async fn send(proxy: &Arc<Proxy>, id: &str, request: Vec<u8>, is_repeated: bool)
     let end = context.delivery();
     let ending = Course::new(proxy, &call, &mut context).run().await;
     let response = respond(ending, protocol, context, None);
+    // Its room is somebody else's from now on.
+    drop(call);
     let (status, headers) = (response.status().as_u16(), response.headers().clone());
     let most = usize::try_from(proxy.config.queue.max_entry).unwrap_or(usize::MAX);
     let body = collect(response, most).await;
