@@ -3,6 +3,7 @@
 mod classify;
 mod count;
 mod load;
+mod observe;
 mod process;
 mod proxy;
 mod quickest;
@@ -30,11 +31,15 @@ fn main() -> Result<()> {
 #[tokio::main(worker_threads = 2)]
 async fn serving(args: &[&str]) -> Result<()> {
     match args {
+        ["observe"] => observe::measure(false).await,
+        ["observe", "quick"] => observe::measure(true).await,
         ["proxy"] => proxy::measure().await,
         ["stream"] => stream::measure().await,
         // Started by the measurements themselves, each in its own process so that its CPU and memory can be told apart.
         ["serve", "upstream"] => servers::upstream().await,
         ["serve", name] => servers::bare_proxy(name).await,
-        _ => bail!("usage: bench/run classify|count|hot|proxy|replay|scan|stream, or count --save"),
+        _ => bail!(
+            "usage: bench/run classify|count|hot|observe|proxy|replay|scan|stream, or count --save"
+        ),
     }
 }
