@@ -15,6 +15,7 @@ mod heartbeats;
 mod limits;
 mod load;
 mod model;
+mod otlp;
 mod pattern;
 mod provider;
 mod reader;
@@ -46,6 +47,7 @@ pub use heartbeats::Heartbeats;
 pub use limits::Limits;
 pub use load::{LogFormat, Overrides, Sources};
 pub use model::ModelRule;
+pub use otlp::OtlpSpec;
 pub use pattern::Pattern;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
 pub use reference::{Key, keys, template};
@@ -93,6 +95,8 @@ pub struct Config {
     pub heartbeats: Heartbeats,
     /// `[cache]`.
     pub cache: CacheSpec,
+    /// `[otlp]`.
+    pub otlp: OtlpSpec,
     /// `[[webhooks]]`.
     pub webhooks: Vec<Webhook>,
     /// `[breaker]`.

@@ -36,6 +36,7 @@ mod steering;
 mod story;
 mod streamed;
 mod streaming;
+mod trace;
 mod upstream;
 mod watched;
 mod way;
@@ -47,7 +48,7 @@ use std::time::Duration;
 
 use fuseline_core::{Breaker, Registry, Tick};
 use fuseline_llm::{Classifier, Limits, Operation, Target};
-use fuseline_telemetry::Metrics;
+use fuseline_telemetry::{Metrics, Otlp};
 use http::{Request, Response};
 use hyper::body::Incoming;
 
@@ -81,6 +82,8 @@ pub(crate) struct Proxy {
     replay: ReplayMemory,
     classifier: Arc<Classifier>,
     metrics: Metrics,
+    /// Where spans are exported.
+    otlp: Option<Otlp>,
     salt: [u8; 16],
     seeds: AtomicU64,
 }
@@ -113,7 +116,8 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
     caller: Caller,
 ) -> Response<Awaited<Body>> {
-    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone());
+    let span = proxy.otlp.as_ref().map(|otlp| otlp.call(request.headers()));
+    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone(), span);
     let mut waiting = None;
     let keeps = proxy.cache.clone();
     let tenant = keeps
@@ -122,6 +126,7 @@ pub(crate) async fn handle(
     let answer = match ingress::read(&proxy.config, &proxy.replay, request).await {
         Ok(mut call) => {
             waiting = Some(caller.waits());
+            trace::name(&call, &mut context);
             call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
             let ending = Course::new(&proxy, &call, &mut context).run().await;
             let keeper = keeps
@@ -136,7 +141,7 @@ pub(crate) async fn handle(
 }
 
 impl Proxy {
-    pub(crate) fn new(config: Config) -> Result<Self, BuildError> {
+    pub(crate) fn new(config: Config, otlp: Option<Otlp>) -> Result<Self, BuildError> {
         let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let (mut salt, mut seed) = ([0; 16], [0; 8]);
         // The system's: TLS's own source takes a tenth of a second to get ready.
@@ -171,6 +176,7 @@ impl Proxy {
             replay: ReplayMemory::new(&config.limits),
             classifier: config.classifier(),
             config,
+            otlp,
             salt,
             seeds: AtomicU64::new(seed),
         })

@@ -22,6 +22,7 @@ mod logs;
 mod metrics;
 mod mock;
 mod operator;
+mod otlp;
 mod outage;
 mod proxy;
 mod replay;

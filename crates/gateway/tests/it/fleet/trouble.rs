@@ -13,7 +13,7 @@ use tokio::time::Instant;
 use super::redis::Redis;
 use super::{all_are, call, fleet, metric, replica, state};
 use crate::state::program::Serving;
-use crate::support::{chat, send, spawn, until, within};
+use crate::support::{chat, get, send, spawn, until, within};
 
 /// Calls both replicas without pause while this goes on; how long each call took. All of them pass.
 async fn calling(fleet: &[Gateway], trouble: impl AsyncFnOnce()) -> Vec<Duration> {
@@ -235,4 +235,38 @@ async fn the_holder_is_killed_and_exactly_one_other_takes_over() {
     for program in &programs {
         until(async || send(program.addr, chat()).await.status == StatusCode::OK).await;
     }
+}
+
+#[tokio::test]
+async fn report_112_redis_away_is_told_once_however_many_calls_come() {
+    let mut redis = Redis::start();
+    let mock = Mock::start(Reply::ok()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let text = replica(&redis, &mock.url());
+    fs::write(folder.path().join("fuseline.toml"), text).unwrap();
+    let program = Serving::start(folder.path());
+    let shows = async |line: &str| {
+        let page = send(program.admin, get("/metrics")).await.body;
+        String::from_utf8_lossy(&page).contains(line)
+    };
+    until(async || shows("fleet_replicas 1").await).await;
+    redis.kill();
+    until(async || shows("fleet_degraded 1").await).await;
+    for _ in 0..400 {
+        assert_eq!(send(program.addr, chat()).await.status, 200);
+    }
+    redis.start_again();
+    until(async || shows("fleet_degraded 0").await).await;
+    let logged = program.kill();
+    let warned: Vec<_> = logged
+        .iter()
+        .filter(|line| line["level"] == "WARN")
+        .collect();
+    assert_eq!(warned.len(), 1, "{warned:#?}");
+    let bytes: usize = warned.iter().map(|line| line.to_string().len()).sum();
+    assert!(bytes < 2_000, "{bytes}");
+    let again = logged
+        .iter()
+        .filter(|line| line["message"] == "the fleet acts as one");
+    assert!(again.count() >= 1, "its return is told");
 }
