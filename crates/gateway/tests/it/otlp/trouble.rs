@@ -34,7 +34,7 @@ async fn a_collector_that_is_away_or_silent_costs_no_call_anything_and_no_shutdo
     // One refuses connections. The other takes them and says nothing, until the queue of 2048 spans is full.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let silent = format!("http://{}", silent.local_addr().unwrap());
-    for (url, count) in [("http://127.0.0.1:9", 100), (&silent, 1_050)] {
+    for (url, count) in [("http://127.0.0.1:9", 100), (silent.as_str(), 1_050)] {
         let exporting = gateway(&format!("{}{providers}", otlp(url))).await;
         let took = calls(&exporting, count).await;
         let most = usual * 3 + Duration::from_millis(2);
