@@ -5,6 +5,7 @@
 //! business of whoever gave the [`Post`]. Sampler, resource, queue and headers are also read from the standard `OTEL_*`
 //! variables.
 
+mod attempt;
 mod client;
 mod instruments;
 mod spans;
@@ -31,8 +32,9 @@ use crate::family::Family;
 use client::Client;
 use instruments::Instruments;
 
+pub use attempt::{AttemptReport, AttemptSpan};
 pub use client::{Post, PostError, PostFuture};
-pub use spans::{AttemptReport, AttemptSpan, CallReport, CallSpan, Upstream};
+pub use spans::{CallReport, CallSpan, Upstream};
 
 /// The instrumentation scope of all that is exported.
 const SCOPE: &str = "fuseline";
@@ -67,6 +69,27 @@ pub struct OtlpSettings {
 pub struct OtlpError(#[from] opentelemetry_otlp::ExporterBuildError);
 
 /// An exporter. Clones share it; dropping the last one sends what is left from a thread of its own.
+///
+/// ```
+/// use std::sync::Arc;
+/// use std::time::Duration;
+///
+/// use fuseline_telemetry::{Otlp, OtlpSettings, Post, PostError};
+///
+/// let nobody: Post = Arc::new(|_request| Box::pin(async { Err(PostError) }));
+/// let settings = OtlpSettings {
+///     traces: Some("http://127.0.0.1:4318/v1/traces".to_owned()),
+///     metrics: None,
+///     traces_interval: Duration::from_secs(5),
+///     metrics_interval: Duration::from_secs(60),
+///     sample: Some(0.1),
+/// };
+/// let otlp = Otlp::start(&settings, &nobody)?;
+/// let mut call = otlp.call(&http::HeaderMap::new());
+/// call.asks("chat", "gpt-5");
+/// otlp.shutdown();
+/// # Ok::<(), fuseline_telemetry::OtlpError>(())
+/// ```
 #[derive(Clone)]
 pub struct Otlp(Arc<Inner>);
 

@@ -80,7 +80,10 @@ impl Answer {
             return usage([tokens.prompt_token_count], output);
         }
         let told = self.usage.unwrap_or_default();
-        if let Some(tokens) = told.tokens.or(self.meta.and_then(|meta| meta.tokens)) {
+        if let Some(tokens) = told
+            .tokens
+            .or_else(|| self.meta.and_then(|meta| meta.tokens))
+        {
             return usage([tokens.input_tokens], [tokens.output_tokens]);
         }
         // Who writes the same count under both names means one of them.
