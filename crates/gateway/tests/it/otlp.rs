@@ -44,7 +44,7 @@ fn code(span: &Span) -> StatusCode {
         .map_or(StatusCode::Unset, |status| status.code())
 }
 
-fn one<'s>(spans: &'s [Span], is_it: impl Fn(&Span) -> bool) -> &'s Span {
+fn one(spans: &[Span], is_it: impl Fn(&Span) -> bool) -> &Span {
     let mut found = spans.iter().filter(|span| is_it(span));
     let span = found.next().unwrap_or_else(|| panic!("{spans:#?}"));
     assert!(found.next().is_none(), "{spans:#?}");
