@@ -31,6 +31,18 @@ impl Drop for Context {
             by_fallback: outcome == CallOutcome::Success && self.answerer != Answerer::First,
         };
         self.tally.close(&call, self.registry.now());
+        if is_ours && status == Some(401) {
+            self.end_span(&call, status);
+            // Anybody can cause it; the log tells of all of them together.
+            let took_ms = millis(took);
+            return tracing::debug!(
+                request_id = self.id,
+                status,
+                took_ms,
+                why = self.why,
+                "call"
+            );
+        }
         let mut kind = self.kind.map(Kind::as_str);
         if let (Some(Kind::Cancelled), Some(limit)) = (self.kind, self.caller.slow()) {
             self.because(format_args!("the caller took nothing for {limit:?}"));

@@ -49,7 +49,7 @@ impl<'c> Course<'c> {
     pub(super) fn prepare(&mut self, at: usize) -> Result<Prepared<'c>, Refusal> {
         self.answers(at);
         let Some(way) = self.ways.get(at) else {
-            return Err(Refusal::unreadable());
+            return Err(Refusal::unsendable());
         };
         if self.context.is_first() {
             self.count_first();
@@ -58,7 +58,7 @@ impl<'c> Course<'c> {
         let mut request = way
             .upstream
             .request(self.call, way.model.as_deref(), way.key)
-            .map_err(|_| Refusal::unreadable())?;
+            .map_err(|_| Refusal::unsendable())?;
         self.name(request.headers_mut());
         trace::begin(self.call, way, &mut request, self.context);
         let timeouts = self.timeouts(way);
@@ -73,9 +73,11 @@ impl<'c> Course<'c> {
             },
             heartbeat: self.proxy.config.heartbeats.of(self.call.facts.protocol()),
         };
+        let reuse = std::mem::take(&mut self.reuse);
+        let clients = &self.proxy.clients;
         Ok(Prepared {
             exchange,
-            pool: self.proxy.clients.with_connect_timeout(timeouts.connect),
+            pool: clients.with_connect_timeout(timeouts.connect, reuse),
             request,
         })
     }
