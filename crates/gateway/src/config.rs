@@ -17,6 +17,7 @@ mod limits;
 mod listener;
 mod load;
 mod model;
+mod otlp;
 mod pattern;
 mod pool;
 mod provider;
@@ -51,6 +52,7 @@ pub use limits::Limits;
 pub use listener::Listener;
 pub use load::{LogFormat, Overrides, Sources};
 pub use model::ModelRule;
+pub use otlp::OtlpSpec;
 pub use pattern::Pattern;
 pub use pool::PoolSpec;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
@@ -103,6 +105,8 @@ pub struct Config {
     pub heartbeats: Heartbeats,
     /// `[cache]`.
     pub cache: CacheSpec,
+    /// `[otlp]`.
+    pub otlp: OtlpSpec,
     /// `[[webhooks]]`.
     pub webhooks: Vec<Webhook>,
     /// `[breaker]`.
