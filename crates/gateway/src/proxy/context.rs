@@ -26,6 +26,8 @@ pub(crate) struct Context {
     tally: Tally,
     caller: Caller,
     began: Tick,
+    /// When the latest attempt began.
+    attempt_began: Tick,
     attempts: u32,
     /// Among them those whose connection was dead, which count for nothing.
     replaced: u32,
@@ -63,9 +65,11 @@ impl Answerer {
 
 impl Context {
     pub(crate) fn begin(registry: &Registry, metrics: &Metrics, caller: Caller) -> Self {
+        let now = registry.now();
         Self {
             id: new_id(),
-            began: registry.now(),
+            began: now,
+            attempt_began: now,
             registry: registry.clone(),
             tally: Tally::new(metrics),
             caller,
@@ -96,6 +100,7 @@ impl Context {
     /// An attempt begins, at who would answer.
     pub(crate) fn attempt(&mut self) {
         self.attempts += 1;
+        self.attempt_began = self.now();
         self.kind = Some(Kind::Cancelled);
         if let Some(target) = &self.target {
             self.tally.begin(target);
@@ -166,7 +171,8 @@ impl Context {
     /// An attempt has failed.
     pub(crate) fn failed(&mut self, target: String, kind: Kind, verdict: &Verdict) {
         self.because(format_args!("{target}: {kind} ({})", verdict.evidence));
-        self.story.tried(target, kind, verdict);
+        let took = self.now().since(self.attempt_began);
+        self.story.tried(target, kind, took, verdict);
     }
 
     /// A target was not asked.
@@ -303,6 +309,7 @@ impl Drop for Context {
                 .filter(|events| *events > 0),
             input_tokens = usage.and_then(|usage| usage.input_tokens),
             output_tokens = usage.and_then(|usage| usage.output_tokens),
+            story = self.story.line(),
             why = self.why,
             "call"
         );
