@@ -33,9 +33,11 @@ pub struct Bar {
     pub stands_out: bool,
 }
 
-const WIDTH: f64 = 460.0;
-const LABEL: f64 = 200.0;
 const LONGEST: f64 = 180.0;
+/// For the value behind a bar.
+const VALUE: f64 = 90.0;
+/// A letter, roughly.
+const LETTER: f64 = 7.0;
 const ROW: f64 = 20.0;
 const HEAD: f64 = 34.0;
 
@@ -60,7 +62,11 @@ pub fn svg(title: &str, panels: &[Panel]) -> String {
     };
     let rows = panels.chunks(columns);
     let tall: f64 = rows.clone().map(height).sum();
-    let wide = WIDTH * columns as f64;
+    let letters = panels.iter().flat_map(|panel| &panel.bars);
+    let letters = letters.map(|bar| bar.label.chars().count()).max();
+    let label = 20.0 + LETTER * letters.unwrap_or(0) as f64;
+    let width = label + LONGEST + VALUE;
+    let wide = width * columns as f64;
     let most = panels.iter().flat_map(|panel| &panel.bars);
     let most = most.map(|bar| bar.value).fold(1.0, f64::max);
     let mut out = format!(
@@ -71,7 +77,7 @@ pub fn svg(title: &str, panels: &[Panel]) -> String {
     let mut top = 0.0;
     for row in rows {
         for (column, panel) in row.iter().enumerate() {
-            draw(&mut out, panel, WIDTH * column as f64, top, most);
+            draw(&mut out, panel, width * column as f64 + label, top, most);
         }
         top += height(row);
     }
@@ -79,8 +85,8 @@ pub fn svg(title: &str, panels: &[Panel]) -> String {
     out
 }
 
-fn draw(out: &mut String, panel: &Panel, left: f64, top: f64, most: f64) {
-    let x = left + LABEL;
+/// Draws a panel whose bars begin at `x`.
+fn draw(out: &mut String, panel: &Panel, x: f64, top: f64, most: f64) {
     let y = top + 22.0;
     let title = escaped(&panel.title);
     // Writing to a text cannot fail.
