@@ -20,7 +20,7 @@ use crate::config::Config;
 /// How often the stage looks around.
 const LOOK: Duration = Duration::from_millis(20);
 /// Calls after the last circuit has closed.
-const EPILOGUE: Duration = Duration::from_secs(2);
+const EPILOGUE: Duration = Duration::from_secs(1);
 /// How long circuits may take to close once all is mended. Cooldowns grow to two minutes unless told otherwise.
 const RECOVERY: Duration = Duration::from_secs(300);
 
@@ -226,7 +226,7 @@ impl Hits {
         let end = self.end.unwrap_or_default().into_iter();
         end.map(|(name, hits)| {
             let before = begin.get(&name).copied().unwrap_or(0);
-            (name, hits - before)
+            (name, hits.saturating_sub(before))
         })
         .collect()
     }
