@@ -6,6 +6,9 @@ use fuseline_core::{Count, Mode, OnSuccess, Policy, PolicySpec, Preset, TripRule
 
 use crate::Cusum;
 
+/// One thing set otherwise.
+type Change = fn(&mut PolicySpec);
+
 /// Settings under a name.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -68,74 +71,6 @@ impl Subject {
 
     /// The defaults first, then with one thing changed each.
     pub fn variants() -> Vec<Self> {
-        let with = |name: &str, spec: PolicySpec| Self::written(name, &spec);
-        let secs = |secs| Some(Duration::from_secs(secs));
-        let base = PolicySpec::default;
-        let ways = [
-            (
-                "on_success decrement",
-                PolicySpec {
-                    on_success: Some(OnSuccess::Decrement),
-                    ..base()
-                },
-            ),
-            (
-                "cooldown 5 s",
-                PolicySpec {
-                    cooldown: secs(5),
-                    ..base()
-                },
-            ),
-            (
-                "cooldown 30 s",
-                PolicySpec {
-                    cooldown: secs(30),
-                    ..base()
-                },
-            ),
-            (
-                "no backoff",
-                PolicySpec {
-                    backoff: Some(1.0),
-                    ..base()
-                },
-            ),
-            (
-                "max_cooldown 1 min",
-                PolicySpec {
-                    max_cooldown: secs(60),
-                    ..base()
-                },
-            ),
-            (
-                "max_cooldown 5 min",
-                PolicySpec {
-                    max_cooldown: secs(300),
-                    ..base()
-                },
-            ),
-            (
-                "1 success to close",
-                PolicySpec {
-                    successes_to_close: Some(1),
-                    ..base()
-                },
-            ),
-            (
-                "4 successes to close",
-                PolicySpec {
-                    successes_to_close: Some(4),
-                    ..base()
-                },
-            ),
-            (
-                "count attempts",
-                PolicySpec {
-                    count: Some(Count::Attempt),
-                    ..base()
-                },
-            ),
-        ];
         let half = rate(0.5, 60, 10);
         let rules = [
             ("3 in a row", vec![run(3), half]),
@@ -147,10 +82,31 @@ impl Subject {
             ("rate 0.25 of 20", vec![run(5), rate(0.25, 60, 20)]),
             ("with slow: half over 5 s", vec![run(5), half, slow()]),
         ];
-        let defaults = [Self::defaults()].into_iter();
+        let changes: [(&str, Change); 9] = [
+            ("on_success decrement", |spec| {
+                spec.on_success = Some(OnSuccess::Decrement);
+            }),
+            ("cooldown 5 s", |spec| spec.cooldown = secs(5)),
+            ("cooldown 30 s", |spec| spec.cooldown = secs(30)),
+            ("no backoff", |spec| spec.backoff = Some(1.0)),
+            ("max_cooldown 1 min", |spec| spec.max_cooldown = secs(60)),
+            ("max_cooldown 5 min", |spec| spec.max_cooldown = secs(300)),
+            ("1 success to close", |spec| {
+                spec.successes_to_close = Some(1);
+            }),
+            ("4 successes to close", |spec| {
+                spec.successes_to_close = Some(4);
+            }),
+            ("count attempts", |spec| spec.count = Some(Count::Attempt)),
+        ];
         let rules = rules.map(|(name, rules)| Self::ruled(name, rules));
-        let ways = ways.map(|(name, spec)| with(name, spec));
-        defaults.chain(rules).chain(ways).collect()
+        let changed = changes.map(|(name, change)| {
+            let mut spec = PolicySpec::default();
+            change(&mut spec);
+            Self::written(name, &spec)
+        });
+        let defaults = [Self::defaults()].into_iter();
+        defaults.chain(rules).chain(changed).collect()
     }
 
     /// The defaults, rate rules of more and less patience, leaking counts, and change detectors, alone and beside 5 in a row.
@@ -216,6 +172,10 @@ impl Subject {
         // What stands in this file is sound; a test holds it to that.
         Self::new(name, Policy::new(spec).unwrap_or_default())
     }
+}
+
+const fn secs(secs: u64) -> Option<Duration> {
+    Some(Duration::from_secs(secs))
 }
 
 const fn run(failures: u32) -> TripRule {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::report::{Report, Waits};
+use super::report::{Circuit, Report, Waits};
 
 /// The report as text.
 pub(super) fn of(report: &Report) -> String {
@@ -53,30 +53,35 @@ fn write(out: &mut String, report: &Report) -> std::fmt::Result {
         writeln!(out, "\nNo circuit opened.")?;
     }
     for circuit in &report.circuits {
-        writeln!(out, "\ncircuit {}", circuit.breaker)?;
-        for change in &circuit.changes {
-            // The rule; the failures that it saw are in the JSON.
-            let why = change.why.split(';').next().unwrap_or_default();
-            writeln!(
-                out,
-                "  {:>7}  {} -> {}  {}",
-                seconds(change.at_ms),
-                change.from,
-                change.to,
-                why
-            )?;
-        }
-        if let Some(after) = circuit.detected_ms {
-            writeln!(out, "  opened {} after the trouble began", seconds(after))?;
-        }
-        if let Some(after) = circuit.recovered_ms {
-            writeln!(out, "  closed {} after it ended", seconds(after))?;
-        }
+        write_circuit(out, circuit)?;
     }
     writeln!(out)?;
     for check in &report.checks {
         let mark = if check.holds { "ok  " } else { "FAIL" };
         writeln!(out, "{mark} {} ({})", check.name, check.found)?;
+    }
+    Ok(())
+}
+
+fn write_circuit(out: &mut String, circuit: &Circuit) -> std::fmt::Result {
+    writeln!(out, "\ncircuit {}", circuit.breaker)?;
+    for change in &circuit.changes {
+        // The rule; the failures that it saw are in the JSON.
+        let why = change.why.split(';').next().unwrap_or_default();
+        writeln!(
+            out,
+            "  {:>7}  {} -> {}  {}",
+            seconds(change.at_ms),
+            change.from,
+            change.to,
+            why
+        )?;
+    }
+    if let Some(after) = circuit.detected_ms {
+        writeln!(out, "  opened {} after the trouble began", seconds(after))?;
+    }
+    if let Some(after) = circuit.recovered_ms {
+        writeln!(out, "  closed {} after it ended", seconds(after))?;
     }
     Ok(())
 }
