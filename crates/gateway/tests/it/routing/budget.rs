@@ -7,7 +7,7 @@ use http::header::HeaderName;
 use tokio::time::Instant;
 
 use super::{Scene, again, by, targets};
-use crate::support::{Answer, chat, get, post, send, spawn, stream, until};
+use crate::support::{Answer, chat, get, post, send, stream, until};
 
 async fn with(scene: &Scene, name: &'static str, value: &str) -> Answer {
     let mut request = chat();
@@ -152,7 +152,7 @@ async fn a_crowd_does_not_ask_a_dead_target_twice_each_and_a_single_call_does() 
     let dead = Reply::status(503).delay(Duration::from_millis(100));
     scene.mocks[0].set(dead).await.unwrap();
     let addr = scene.gateway.addr();
-    let calls = (0..30).map(|_| spawn(send(addr, chat())));
+    let calls = (0..30).map(|_| crate::support::spawn(send(addr, chat())));
     for call in calls.collect::<Vec<_>>() {
         assert_eq!(by(&call.await.unwrap()), "b/m");
     }
