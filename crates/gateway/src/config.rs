@@ -39,10 +39,10 @@ use std::sync::Arc;
 use fuseline_core::{Policy, PolicySpec};
 use fuseline_llm::{Classifier, reasoning_first_token};
 use fuseline_telemetry::Catalogue;
-use rustls::pki_types::CertificateDer;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
+pub use authorities::Authorities;
 pub use cache::CacheSpec;
 pub use finding::{Finding, Report, Severity};
 pub use heartbeats::Heartbeats;
@@ -82,7 +82,7 @@ pub struct Config {
     /// Callers must show one of these, as `authorization: Bearer` or `x-api-key`; empty = nobody is asked.
     pub client_tokens: Vec<SecretString>,
     /// Certificate authorities that are trusted beside the public ones.
-    pub authorities: Vec<CertificateDer<'static>>,
+    pub authorities: Authorities,
     /// Sizes, counts and times that bound the process.
     pub limits: Limits,
     /// `[listener]`.
