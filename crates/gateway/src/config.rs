@@ -17,6 +17,7 @@ mod limits;
 mod listener;
 mod load;
 mod model;
+mod otlp;
 mod pattern;
 mod pool;
 mod provider;
@@ -52,6 +53,7 @@ pub use limits::Limits;
 pub use listener::Listener;
 pub use load::{LogFormat, Overrides, Sources};
 pub use model::ModelRule;
+pub use otlp::OtlpSpec;
 pub use pattern::Pattern;
 pub use pool::PoolSpec;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
@@ -107,6 +109,8 @@ pub struct Config {
     pub cache: CacheSpec,
     /// `[queue]`.
     pub queue: QueueSpec,
+    /// `[otlp]`.
+    pub otlp: OtlpSpec,
     /// `[[webhooks]]`.
     pub webhooks: Vec<Webhook>,
     /// `[breaker]`.
@@ -133,6 +137,12 @@ impl Config {
     /// `[[models]]` in the order written. `model` is the name that the provider sees; none for the provider's own
     /// breaker and its keys'.
     pub fn policy(&self, provider: &str, model: Option<&str>) -> Policy {
+        // Every layer was checked by itself and the core judges each key alone, so their sum is sound.
+        Policy::new(&self.policy_spec(provider, model)).unwrap_or_default()
+    }
+
+    /// The same as written, for who lays something on top.
+    pub(crate) fn policy_spec(&self, provider: &str, model: Option<&str>) -> PolicySpec {
         let mut spec = self.breaker.clone();
         if let Some(provider) = self.providers.get(provider) {
             spec = spec.overlaid(&provider.breaker);
@@ -140,8 +150,7 @@ impl Config {
         for rule in self.rules_for(model) {
             spec = spec.overlaid(&rule.breaker);
         }
-        // Every layer was checked by itself and the core judges each key alone, so their sum is sound.
-        Policy::new(&spec).unwrap_or_default()
+        spec
     }
 
     /// The names that may be labels of metrics: the providers, and the models that routes name at them or `[[models]]`

@@ -41,6 +41,7 @@ mod story;
 mod strangers;
 mod streamed;
 mod streaming;
+mod trace;
 mod tracked;
 mod upload;
 mod upstream;
@@ -54,7 +55,7 @@ use std::time::Duration;
 
 use fuseline_core::{Breaker, Registry, ScopeName, Tick};
 use fuseline_llm::{Classifier, Limits, Operation, Target};
-use fuseline_telemetry::Metrics;
+use fuseline_telemetry::{Metrics, Otlp};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
@@ -104,6 +105,8 @@ pub(crate) struct Proxy {
     strangers: Strangers,
     classifier: Arc<Classifier>,
     metrics: Metrics,
+    /// Where spans are exported.
+    otlp: Option<Otlp>,
     salt: [u8; 16],
     seeds: AtomicU64,
 }
@@ -137,7 +140,8 @@ pub(crate) async fn handle(
     caller: Caller,
 ) -> Response<Awaited<Body>> {
     let asking = caller.asks();
-    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone());
+    let span = proxy.otlp.as_ref().map(|otlp| otlp.call(request.headers()));
+    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone(), span);
     let (mut waiting, mut place) = (None, None);
     let keeps = proxy.cache.clone();
     let tenant = keeps
@@ -149,6 +153,7 @@ pub(crate) async fn handle(
     let answer = match ingress::read(&proxy, request).await {
         Ok(mut call) => {
             waiting = Some(caller.waits());
+            trace::name(&call, &mut context);
             place = call.place.take();
             call.tenant = owner;
             call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
@@ -174,7 +179,7 @@ pub(crate) async fn handle(
 }
 
 impl Proxy {
-    pub(crate) fn new(config: Config) -> Result<Self, BuildError> {
+    pub(crate) fn new(config: Config, otlp: Option<Otlp>) -> Result<Self, BuildError> {
         let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let (mut salt, mut seed) = ([0; 16], [0; 8]);
         // The system's: TLS's own source takes a tenth of a second to get ready.
@@ -214,6 +219,7 @@ impl Proxy {
             strangers: Strangers::default(),
             classifier: config.classifier(),
             config,
+            otlp,
             salt,
             seeds: AtomicU64::new(seed),
         })

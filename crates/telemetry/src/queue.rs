@@ -1,13 +1,6 @@
 //! `QueueState`: how the queue fares, on the metrics page.
 
-use std::fmt;
-
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-
+use crate::family::{Family, Series, Value};
 use crate::names;
 
 /// How the queue fares. What is counted is this process's; what waits is everybody's who shares the queue.
@@ -35,29 +28,25 @@ pub struct QueueState {
     pub is_failing: bool,
 }
 
-impl Collector for QueueState {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (counter, value) in [
+impl QueueState {
+    pub(crate) fn families(&self) -> Vec<Family> {
+        let counters = [
             (names::QUEUE_KEPT, self.queued),
             (names::QUEUE_SENT, self.sent),
             (names::QUEUE_FAILED, self.failed),
             (names::QUEUE_EXPIRED, self.expired),
             (names::QUEUE_REFUSED, self.refused),
-        ] {
-            let metric =
-                encoder.encode_descriptor(counter.name, counter.help, None, MetricType::Counter)?;
-            ConstCounter::new(value).encode(metric)?;
-        }
-        for ((name, help), value) in [
+        ];
+        let counters = counters
+            .map(|(counter, count)| Family::counter(counter, Series::alone(Value::Count(count))));
+        let gauges = [
             (names::QUEUE_WAITING, self.waiting),
             (names::QUEUE_BYTES, self.bytes),
             (names::QUEUE_FAILING, self.is_failing.into()),
-        ] {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            let value = i64::try_from(value).unwrap_or(i64::MAX);
-            ConstGauge::new(value).encode(metric)?;
-        }
-        Ok(())
+        ];
+        let gauges =
+            gauges.map(|(gauge, value)| Family::gauge(gauge, Series::alone(Value::Count(value))));
+        counters.into_iter().chain(gauges).collect()
     }
 }
 

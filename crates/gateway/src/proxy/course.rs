@@ -130,6 +130,7 @@ impl<'c> Course<'c> {
                     return Ending::Opened(answer, attempt, self.plan.patience(now));
                 }
                 Came::Answered(answer, verdict) => {
+                    self.context.used(answer.usage);
                     self.kept = Some((at, answer));
                     verdict
                 }
@@ -265,7 +266,8 @@ impl<'c> Course<'c> {
     fn note(&mut self, at: usize, verdict: &Verdict) {
         self.last = verdict.evidence.status();
         let Some(way) = self.ways.get(at) else { return };
-        self.context.ended_at(&way.target, verdict.kind);
+        self.context
+            .ended_at(&way.target, verdict.kind, verdict.evidence.status());
         if let Some(kind) = verdict.kind {
             self.context.failed(way.to_string(), kind, verdict);
         }
@@ -319,7 +321,7 @@ impl<'c> Course<'c> {
         let repeated = self.plan.attempts() > 1 && reason != Reason::Final;
         if let Some((at, answer)) = self.kept.take() {
             if let Some(way) = self.ways.get(at) {
-                self.context.answered(&way.target, way.answerer);
+                self.context.answered(way);
             }
             return Ending::Answered(
                 answer,

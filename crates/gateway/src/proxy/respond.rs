@@ -39,6 +39,7 @@ pub(crate) fn respond(
                 mut head,
                 begun,
                 rest,
+                ..
             },
             attempt,
             patience,
@@ -70,6 +71,7 @@ pub(crate) fn respond(
                 mut head,
                 begun,
                 rest,
+                ..
             },
             repeating,
         ) => {

@@ -10,7 +10,7 @@ use crate::support::{CHAT, open, openai, post, send, until};
 #[tokio::test]
 async fn a_call_that_is_sent_takes_a_place_and_room_until_it_is_done() {
     for listener in ["max_calls = 1", "body_memory = \"1KiB\""] {
-        let more = format!("{TOUCHY}[timeouts]\ntotal = \"1500ms\"\n[listener]\n{listener}\n");
+        let more = format!("{TOUCHY}[timeouts]\nanswer = \"1500ms\"\n[listener]\n{listener}\n");
         let (_folder, mock, gateway) = outage(&more).await;
         let place = queue(&gateway, "me", "one").await;
         mock.set(Reply::stall()).await.unwrap();

@@ -19,6 +19,7 @@ use super::super::super::course::Course;
 use super::super::super::refusal::Refusal;
 use super::super::super::respond::{Body, respond};
 use super::super::super::story::Story;
+use super::super::super::trace;
 use super::super::paper::{self, Answer};
 use super::Opening;
 use super::rests::Rests;
@@ -203,7 +204,10 @@ async fn send(
     };
     drop(request);
     let protocol = call.facts.protocol();
-    let mut context = Context::begin(proxy.registry(), &proxy.metrics, Caller::absent());
+    // Its caller's trace goes on.
+    let span = proxy.otlp.as_ref().map(|otlp| otlp.call(&call.headers));
+    let mut context = Context::begin(proxy.registry(), &proxy.metrics, Caller::absent(), span);
+    trace::name(&call, &mut context);
     context.because(format_args!("queued call {id}"));
     let end = context.delivery();
     let ending = Course::new(proxy, &call, &mut context).run().await;
