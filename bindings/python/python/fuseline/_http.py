@@ -1,0 +1,216 @@
+"""One HTTP call under its permit: the answer judged by our rules, and its body read under our eyes."""
+
+from __future__ import annotations
+
+import functools
+import sys
+import weakref
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from . import _native, _watchdog
+from ._errors import StreamError
+from ._judge import fault_of, pairs
+
+EVENT_STREAM = "text/event-stream"
+_PLAIN = {"", "identity"}
+
+
+class Call:
+    """A call under way. It settles its permit by an answer, by the end of a body, or by an exception."""
+
+    def __init__(self, permit: _native.Permit, provider: str, limits: dict[str, float]) -> None:
+        self.permit = permit
+        self.provider = provider
+        self.limits = limits
+
+    def judge(self, response: Any, body: bytes | None) -> None:
+        """Settles by a whole answer."""
+        request = _request(response)
+        verdict = _native.classify(
+            self.provider, response.status_code, pairs(response.headers), body, None, None, False, request.asks, None
+        )
+        self.permit.verdict(verdict)
+
+    def body(self, response: Any, is_decoded: bool) -> Body:
+        """The body of a good answer that is still to be read; it settles the permit."""
+        content_type = response.headers.get("content-type", "")
+        request = _request(response)
+        is_clear = is_decoded or response.headers.get("content-encoding", "").strip().lower() in _PLAIN
+        if is_clear and request.is_readable(content_type):
+            watch = _native.Watch(self.permit, request, content_type, self.provider, **self.limits)
+            stream = response.extensions.get("network_stream")
+            is_alone = response.extensions.get("http_version") != b"HTTP/2"
+            return Body(watch=watch, stream=stream if is_alone else None)
+        return Body(permit=self.permit, is_stream=content_type.lower().startswith(EVENT_STREAM))
+
+
+def _request(response: Any) -> _native.Request:
+    request = response.request
+    try:
+        content = request.content
+    except Exception:  # an upload that is streamed
+        content = b""
+    return _native.Request(request.method, request.url.path, content)
+
+
+class Body:
+    """A body under a permit: watched for what its events say, or only for its end."""
+
+    def __init__(
+        self,
+        watch: _native.Watch | None = None,
+        stream: Any = None,
+        permit: _native.Permit | None = None,
+        is_stream: bool = False,
+    ) -> None:
+        self._watch = watch
+        self._stream = stream
+        self._permit = permit
+        self._is_stream = is_stream
+
+    def read(self, source: Iterator[bytes]) -> Iterator[bytes]:
+        """The same bytes; an incomplete answer ends in an exception."""
+        watch = self._watch
+        if watch is None:
+            yield from self._read_plain(source)
+            return
+        cause: Exception | None = None
+        try:
+            with _watchdog.over(watch, self._stream):
+                while True:
+                    watch.asked()
+                    if watch.is_over:
+                        break
+                    try:
+                        chunk = next(source)
+                    except StopIteration:
+                        out = watch.end()
+                    except Exception as error:
+                        cause = error
+                        out = self._broke(watch, error)
+                    else:
+                        out = watch.bytes(chunk)
+                    if out:
+                        yield out
+            self._finish(watch, cause)
+        finally:
+            watch.close()
+
+    async def aread(self, source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """As `read`."""
+        watch = self._watch
+        if watch is None:
+            async for chunk in self._aread_plain(source):
+                yield chunk
+            return
+        import anyio  # what every async client of this kind stands on
+
+        cause: Exception | None = None
+        try:
+            while True:
+                watch.asked()
+                if watch.is_over:
+                    break
+                out = b""
+                try:
+                    with anyio.move_on_after(watch.time_left()):
+                        out = watch.bytes(await anext(source))
+                except StopAsyncIteration:
+                    out = watch.end()
+                except Exception as error:
+                    cause = error
+                    out = self._broke(watch, error)
+                if out:
+                    yield out
+            self._finish(watch, cause)
+        finally:
+            watch.close()
+
+    def _broke(self, watch: _native.Watch, error: Exception) -> bytes:
+        # Whoever shut the connection down did so because a limit had passed.
+        watch.asked()
+        if watch.is_over:
+            return b""
+        fault = fault_of(error) or "reset"
+        return watch.broke("stall" if fault == "deadline" else fault)
+
+    def _finish(self, watch: _native.Watch, cause: Exception | None) -> None:
+        failure = watch.failure()
+        if failure is None:
+            return
+        if cause is not None and failure[1] == "stream_broken":
+            raise cause
+        raise StreamError(*failure) from cause
+
+    def _read_plain(self, source: Iterator[bytes]) -> Iterator[bytes]:
+        permit = self._permit
+        assert permit is not None
+        try:
+            for chunk in source:
+                self._alive(permit)
+                yield chunk
+            permit.success()
+        except Exception as error:
+            permit.failure(self._kind(error))
+            raise
+        finally:
+            permit.cancel()
+
+    async def _aread_plain(self, source: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        permit = self._permit
+        assert permit is not None
+        try:
+            async for chunk in source:
+                self._alive(permit)
+                yield chunk
+            permit.success()
+        except Exception as error:
+            permit.failure(self._kind(error))
+            raise
+        finally:
+            permit.cancel()
+
+    def _alive(self, permit: _native.Permit) -> None:
+        if self._is_stream:
+            permit.item()
+        else:
+            permit.progress()
+
+    def _kind(self, error: Exception) -> str:
+        is_late = fault_of(error) == "deadline"
+        if self._is_stream:
+            return "stream_stall" if is_late else "stream_truncated"
+        return "timeout" if is_late else "network"
+
+    def close(self) -> None:
+        """Nobody reads on."""
+        if self._watch is not None:
+            self._watch.close()
+        if self._permit is not None:
+            self._permit.cancel()
+
+
+def read_under(response: Any, body: Body) -> None:
+    """From now on whoever reads this response's bytes reads them through the body. The response is held weakly, so that one
+    that is dropped goes at once."""
+    of, held = type(response), weakref.ref(response)
+
+    def iter_bytes(chunk_size: int | None = None) -> Iterator[bytes]:
+        return body.read(of.iter_bytes(held(), chunk_size))
+
+    def aiter_bytes(chunk_size: int | None = None) -> AsyncIterator[bytes]:
+        return body.aread(of.aiter_bytes(held(), chunk_size))
+
+    response.iter_bytes = iter_bytes
+    response.aiter_bytes = aiter_bytes
+
+
+@functools.cache
+def module_of(kind: type) -> Any:
+    """The httpx, of whichever generation, that a transport or client of this class belongs to."""
+    for base in kind.__mro__:
+        package = base.__module__.partition(".")[0]
+        if package in ("httpx", "httpx2"):
+            return sys.modules[package]
+    raise TypeError(f"{kind.__qualname__} is no transport of httpx: pass an httpx.BaseTransport or httpx.AsyncBaseTransport")
