@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import sys
-import weakref
 from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
@@ -68,6 +67,8 @@ class Body:
         self._stream = stream
         self._permit = permit
         self._is_stream = is_stream
+        # Httpx closes a response whose end has been read, before anybody is told of the end.
+        self._is_reading = False
 
     def read(self, source: Iterator[bytes]) -> Iterator[bytes]:
         """The same bytes; an incomplete answer ends in an exception."""
@@ -82,6 +83,7 @@ class Body:
                     watch.asked()
                     if watch.is_over:
                         break
+                    self._is_reading = True
                     try:
                         chunk = next(source)
                     except StopIteration:
@@ -91,6 +93,8 @@ class Body:
                         out = self._broke(watch, error)
                     else:
                         out = watch.bytes(chunk)
+                    finally:
+                        self._is_reading = False
                     if out:
                         yield out
             self._finish(watch, cause)
@@ -113,6 +117,7 @@ class Body:
                 if watch.is_over:
                     break
                 out = b""
+                self._is_reading = True
                 try:
                     with anyio.move_on_after(watch.time_left()):
                         out = watch.bytes(await anext(source))
@@ -121,6 +126,8 @@ class Body:
                 except Exception as error:
                     cause = error
                     out = self._broke(watch, error)
+                finally:
+                    self._is_reading = False
                 if out:
                     yield out
             self._finish(watch, cause)
@@ -147,9 +154,12 @@ class Body:
         permit = self._permit
         assert permit is not None
         try:
+            self._is_reading = True
             for chunk in source:
+                self._is_reading = False
                 self._alive(permit)
                 yield chunk
+                self._is_reading = True
             permit.success()
         except Exception as error:
             permit.failure(self._kind(error))
@@ -161,9 +171,12 @@ class Body:
         permit = self._permit
         assert permit is not None
         try:
+            self._is_reading = True
             async for chunk in source:
+                self._is_reading = False
                 self._alive(permit)
                 yield chunk
+                self._is_reading = True
             permit.success()
         except Exception as error:
             permit.failure(self._kind(error))
@@ -184,7 +197,9 @@ class Body:
         return "timeout" if is_late else "network"
 
     def close(self) -> None:
-        """Nobody reads on."""
+        """Nobody reads on, unless somebody is about to be told of the end."""
+        if self._is_reading:
+            return
         if self._watch is not None:
             self._watch.close()
         if self._permit is not None:
@@ -192,18 +207,35 @@ class Body:
 
 
 def read_under(response: Any, body: Body) -> None:
-    """From now on whoever reads this response's bytes reads them through the body. The response is held weakly, so that one
-    that is dropped goes at once."""
-    of, held = type(response), weakref.ref(response)
+    """From now on whoever reads this response's bytes reads them through the body."""
+    response.__class__ = _watched(type(response))
+    response._fuseline_body = body
 
-    def iter_bytes(chunk_size: int | None = None) -> Iterator[bytes]:
-        return body.read(of.iter_bytes(held(), chunk_size))
 
-    def aiter_bytes(chunk_size: int | None = None) -> AsyncIterator[bytes]:
-        return body.aread(of.aiter_bytes(held(), chunk_size))
+@functools.cache
+def _watched(base: Any) -> type:
+    """A class of responses that are read under a body: attributes of the instance would make it refer to itself, and a stream
+    that is dropped would stay open until the garbage is collected."""
 
-    response.iter_bytes = iter_bytes
-    response.aiter_bytes = aiter_bytes
+    class Watched(base):  # type: ignore[misc]
+        _fuseline_body: Body
+
+        def iter_bytes(self, chunk_size: int | None = None) -> Iterator[bytes]:
+            return self._fuseline_body.read(super().iter_bytes(chunk_size))
+
+        def aiter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
+            return self._fuseline_body.aread(super().aiter_bytes(chunk_size))
+
+        def close(self) -> None:
+            super().close()
+            self._fuseline_body.close()
+
+        async def aclose(self) -> None:
+            await super().aclose()
+            self._fuseline_body.close()
+
+    Watched.__name__, Watched.__qualname__, Watched.__module__ = base.__name__, base.__qualname__, base.__module__
+    return Watched
 
 
 @functools.cache
