@@ -12,6 +12,14 @@ import fuseline  # noqa: E402
 from provider import Provider, Reply  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def forgotten():
+    """No test meets the process-wide breakers of another."""
+    yield
+    for breaker in fuseline.breakers():
+        fuseline._registry.process.remove(breaker.name)
+
+
 @pytest.fixture
 def clock():
     return fuseline.Clock.manual()

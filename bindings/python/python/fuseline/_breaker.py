@@ -22,7 +22,7 @@ class Breaker(_native.Breaker):
     client lives, or ask `get_breaker` for the process-wide one of a name.
 
     >>> import fuseline
-    >>> breaker = fuseline.Breaker("openai", trip=[{"rule": "consecutive", "failures": 2}], cooldown="30s")
+    >>> breaker = fuseline.Breaker("openai", trip=[{"rule": "consecutive", "failures": 2}], cooldown="30s", jitter=0)
     >>> @breaker
     ... def ask(question):
     ...     raise TimeoutError("no answer")
@@ -38,10 +38,10 @@ class Breaker(_native.Breaker):
     >>> ask("Why?")
     Traceback (most recent call last):
         ...
-    fuseline.CircuitOpenError: circuit `openai` is open, retry in 33 s
+    fuseline.CircuitOpenError: circuit `openai` is open, retry in 30 s
 
-    The cooldown is lengthened by chance, up to a tenth unless `jitter` is set, so that the processes of a fleet do not come
-    back in the same instant.
+    Unless `jitter` is set, a cooldown is lengthened by chance, up to a tenth, so that the processes of a fleet do not come back
+    in the same instant.
     """
 
     _limits: dict[str, float]

@@ -206,6 +206,8 @@ class Verdict:
     def evidence(self) -> str:
         """On what this rests, in a sentence."""
 
+    def __repr__(self) -> str: ...
+
 def classify(
     provider: str,
     status: int | None,

@@ -44,14 +44,13 @@ class Registry:
         Raises `RegistryError` where it exists with other settings (`Breaker.reconfigure` changes them), or there is no room.
 
         >>> import fuseline
-        >>> fuseline.get_breaker("docs", cooldown="20s").acquire().failure("network")
-        True
-        >>> fuseline.get_breaker("docs").snapshot().run
-        1
-        >>> fuseline.get_breaker("docs", cooldown="40s")
+        >>> fuseline.get_breaker("search", cooldown="20s").force_open()
+        >>> fuseline.get_breaker("search").state
+        'forced_open'
+        >>> fuseline.get_breaker("search", cooldown="40s")
         Traceback (most recent call last):
             ...
-        fuseline.RegistryError: breaker `docs` exists with other settings; reconfigure it, or use another name
+        fuseline.RegistryError: breaker `search` exists with other settings; reconfigure it, or use another name
         """
         key = (name, model)
         if not (settings or timeouts or failures or ignore):
