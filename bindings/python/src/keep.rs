@@ -68,9 +68,8 @@ impl Keeper {
 
     /// Writes what is left and leaves the fleet; waits for both.
     fn close(&self, py: Python<'_>) {
-        let take = |held: &Mutex<Option<Pump>>| {
-            held.lock().unwrap_or_else(PoisonError::into_inner).take()
-        };
+        let take =
+            |held: &Mutex<Option<Pump>>| held.lock().unwrap_or_else(PoisonError::into_inner).take();
         let pump = take(&self.pump);
         let mut fleet = self.fleet.lock().unwrap_or_else(PoisonError::into_inner);
         let fleet = fleet.take();

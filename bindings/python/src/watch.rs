@@ -143,7 +143,7 @@ impl Watch {
     }
 
     /// A chunk has come; what goes on of it, and of those before it.
-    fn bytes<'py>(&self, py: Python<'py>, chunk: &[u8]) -> Bound<'py, PyBytes> {
+    fn chunk<'py>(&self, py: Python<'py>, chunk: &[u8]) -> Bound<'py, PyBytes> {
         self.tell(py, |watch| watch.bytes(Bytes::copy_from_slice(chunk)))
     }
 

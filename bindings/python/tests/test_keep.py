@@ -5,8 +5,12 @@ import subprocess
 import sys
 import time
 
+import openai
 import pytest
+from gateway import Gateway
+from provider import Reply
 from test_processes import in_child
+from wire import MODEL
 
 import fuseline
 
@@ -98,6 +102,48 @@ def test_replicas_open_together_on_the_providers_own_word(redis):
     finally:
         for keeper in keepers:
             keeper.close()
+
+
+def test_a_gateway_is_a_replica_like_any_other(redis, registry, provider, tmp_path):
+    """Two failures here and two there are the four that open both."""
+    provider.answer(Reply(status=503))
+    gateway = Gateway(
+        tmp_path,
+        f"""
+        fleet = "{redis}"
+
+        [providers.primary]
+        protocol = "openai"
+        base_url = "{provider.url}/v1"
+        api_key = "key"
+
+        [[routes]]
+        model = "*"
+        targets = [{{ provider = "primary" }}]
+        retries = 0
+
+        [breaker]
+        trip = [{{ rule = "consecutive", failures = 4 }}]
+        cooldown = "60s"
+        """,
+    )
+    rules = {"trip": [{"rule": "consecutive", "failures": 4}], "cooldown": 60}
+    client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="key", max_retries=0)
+    try:
+        with fuseline.keep(fleet=redis, registry=registry) as keeper:
+            breaker = registry.get_breaker("primary", model=MODEL, **rules)
+            until(lambda: keeper.health().replicas == 2)
+            for _ in range(2):
+                breaker.acquire().failure("server_error")
+                with pytest.raises(openai.InternalServerError):
+                    client.chat.completions.create(model=MODEL, messages=[{"role": "user", "content": "Why?"}])
+            until(lambda: breaker.state == "open")
+            until(gateway.opened)
+        assert breaker.snapshot().why.why.cause == "fleet"
+        assert gateway.the_broken()["state"] == "open"
+        assert provider.hits == 2
+    finally:
+        assert gateway.stop() == 0
 
 
 def test_without_redis_each_decides_by_itself(registry):

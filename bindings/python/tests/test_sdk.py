@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import json
 import threading
 import time
@@ -252,6 +253,20 @@ def test_a_stall_in_mid_stream_is_cut_off_and_counts(clock, sdk, is_async, provi
     assert time.monotonic() - began < 3
     assert (stalled.value.ending, stalled.value.kind) == ("stream_stall", "stream_stall")
     assert breaker.snapshot().kinds == {"stream_stall": 1}
+
+
+def test_the_readers_own_time_is_not_the_streams(sdk, is_async, provider):
+    breaker = fuseline.Breaker("openai")
+    provider.answer(Reply(words=4, gap=0.01))
+    caller = Caller(sdk, is_async, provider.url, breaker, timeouts=SHORT)
+
+    def slow(event):
+        time.sleep(0.4)
+        return sdk.text(event)
+
+    caller.sdk = dataclasses.replace(sdk, text=slow)
+    assert caller.ask(stream=True) == "so so so All is well."
+    assert breaker.snapshot().kinds == {}
 
 
 def test_pings_are_no_content(sdk, is_async, provider):

@@ -78,7 +78,7 @@ class Body:
             return
         cause: Exception | None = None
         try:
-            with _watchdog.over(watch, self._stream):
+            with _watchdog.over(self, self._stream):
                 while True:
                     watch.asked()
                     if watch.is_over:
@@ -92,7 +92,7 @@ class Body:
                         cause = error
                         out = self._broke(watch, error)
                     else:
-                        out = watch.bytes(chunk)
+                        out = watch.chunk(chunk)
                     finally:
                         self._is_reading = False
                     if out:
@@ -120,7 +120,7 @@ class Body:
                 self._is_reading = True
                 try:
                     with anyio.move_on_after(watch.time_left()):
-                        out = watch.bytes(await anext(source))
+                        out = watch.chunk(await anext(source))
                 except StopAsyncIteration:
                     out = watch.end()
                 except Exception as error:
@@ -196,6 +196,10 @@ class Body:
             return "stream_stall" if is_late else "stream_truncated"
         return "timeout" if is_late else "network"
 
+    def time_left(self) -> float | None:
+        """Seconds until a limit passes; none while nobody waits for more: that time is the reader's own."""
+        return self._watch.time_left() if self._watch is not None and self._is_reading else None
+
     def close(self) -> None:
         """Nobody reads on, unless somebody is about to be told of the end."""
         if self._is_reading:
@@ -239,7 +243,7 @@ def _watched(base: Any) -> type:
 
 
 @functools.cache
-def module_of(kind: type) -> Any:
+def module_of(kind: Any) -> Any:
     """The httpx, of whichever generation, that a transport or client of this class belongs to."""
     for base in kind.__mro__:
         package = base.__module__.partition(".")[0]

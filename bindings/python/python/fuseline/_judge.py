@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
 from typing import Any
 
 from . import _native
@@ -103,9 +103,9 @@ def fault_of(error: BaseException) -> str | None:
     if package in _WRAPPERS and error.__cause__ is not None:
         if (fault := fault_of(error.__cause__)) is not None:
             return fault
-    for name in _names(type(error)):
-        if name in _FAULTS:
-            return _FAULTS[name]
+    name = _known_base(type(error))
+    if name is not None:
+        return _FAULTS[name]
     reason = getattr(error, "reason", None)  # what `urllib` wraps
     return fault_of(reason) if isinstance(reason, Exception) else None
 
@@ -114,10 +114,15 @@ def _by_fault(fault: str) -> _native.Verdict:
     return _native.classify("", None, [], None, None, fault, False, True, None)
 
 
-def _names(kind: type) -> Iterator[tuple[str, str]]:
+@functools.lru_cache(maxsize=256)
+def _known_base(kind: Any) -> tuple[str, str] | None:
+    """The first of an exception's classes that is in the table."""
     for base in kind.__mro__:
         package = base.__module__.partition(".")[0]
-        yield _SAME.get(package, package), base.__name__
+        name = (_SAME.get(package, package), base.__name__)
+        if name in _FAULTS:
+            return name
+    return None
 
 
 def _answer(error: BaseException) -> tuple[int, list[tuple[str, str]], bytes | None] | None:

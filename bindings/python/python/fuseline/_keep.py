@@ -7,7 +7,6 @@ import secrets
 import threading
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
 
 from . import _native
 from ._registry import Registry, process
@@ -27,17 +26,18 @@ class Keeper:
     """Carries what happens to breakers to a file or a fleet, from threads of its own, until it is closed. Made by `keep`."""
 
     def __init__(self, registry: Registry, state: str | None, fleet: str | None, prefix: str) -> None:
-        self._start = lambda state: _native.Keeper(
-            registry._native, state, fleet, prefix, secrets.randbits(64)
-        )
+        def start(state: str | None) -> _native.Keeper:
+            return _native.Keeper(registry._native, state, fleet, prefix, secrets.randbits(64))
+
+        self._start = start
         self._state = state
         self._lock = threading.Lock()
-        self._native: Any = self._start(state)
+        self._native: _native.Keeper | None = start(state)
         _open.append(self)
 
     def health(self) -> FleetHealth | None:
         """How the fleet fares; none without one."""
-        health = self._native and self._native.health()
+        health = self._native.health() if self._native else None
         return FleetHealth(*health) if health else None
 
     def close(self) -> None:

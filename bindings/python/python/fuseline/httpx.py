@@ -130,7 +130,7 @@ class AsyncTransport(_Guarded):
 def _streams(httpx: Any) -> tuple[type, type]:
     """The two classes of bodies: httpx asks for those of its own."""
 
-    class Stream(httpx.SyncByteStream):  # type: ignore[misc, name-defined]
+    class Stream(httpx.SyncByteStream):  # type: ignore[misc]
         def __init__(self, inner: Any, body: Body) -> None:
             self._inner = inner
             self._body = body
@@ -142,7 +142,7 @@ def _streams(httpx: Any) -> tuple[type, type]:
             self._inner.close()
             self._body.close()
 
-    class AsyncStream(httpx.AsyncByteStream):  # type: ignore[misc, name-defined]
+    class AsyncStream(httpx.AsyncByteStream):  # type: ignore[misc]
         def __init__(self, inner: Any, body: Body) -> None:
             self._inner = inner
             self._body = body
