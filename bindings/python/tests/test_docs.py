@@ -101,7 +101,6 @@ def test_langchain(number, hits):
 def test_litellm(number, monkeypatch):
     if number == 0:
         monkeypatch.setenv("LITELLM_LOCAL_MODEL_COST_MAP", "True")
-        pytest.importorskip("litellm")
     primary, spare = Provider(Reply(status=503)), Provider(Reply())
     try:
         page = run("migrate/litellm.md", number, primary_url=f"{primary.url}/v1", spare_url=f"{spare.url}/v1")

@@ -257,15 +257,15 @@ def test_a_stall_in_mid_stream_is_cut_off_and_counts(clock, sdk, is_async, provi
 
 def test_the_readers_own_time_is_not_the_streams(sdk, is_async, provider):
     breaker = fuseline.Breaker("openai")
-    provider.answer(Reply(words=4, gap=0.01))
+    provider.answer(Reply(words=2, gap=0.01))
     caller = Caller(sdk, is_async, provider.url, breaker, timeouts=SHORT)
 
     def slow(event):
-        time.sleep(0.4)
+        time.sleep(0.35)
         return sdk.text(event)
 
     caller.sdk = dataclasses.replace(sdk, text=slow)
-    assert caller.ask(stream=True) == "so so so All is well."
+    assert caller.ask(stream=True) == "so All is well."
     assert breaker.snapshot().kinds == {}
 
 

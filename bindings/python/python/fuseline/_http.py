@@ -212,7 +212,8 @@ class Body:
 
 def read_under(response: Any, body: Body) -> None:
     """From now on whoever reads this response's bytes reads them through the body."""
-    response.__class__ = _watched(type(response))
+    kind: Any = type(response)
+    response.__class__ = _watched(kind)
     response._fuseline_body = body
 
 
@@ -242,11 +243,12 @@ def _watched(base: Any) -> type:
     return Watched
 
 
-@functools.cache
-def module_of(kind: Any) -> Any:
-    """The httpx, of whichever generation, that a transport or client of this class belongs to."""
-    for base in kind.__mro__:
-        package = base.__module__.partition(".")[0]
-        if package in ("httpx", "httpx2"):
-            return sys.modules[package]
-    raise TypeError(f"{kind.__qualname__} is no transport of httpx: pass an httpx.BaseTransport or httpx.AsyncBaseTransport")
+def module_of(transport: Any) -> Any:
+    """The httpx, of whichever generation, that a transport belongs to. Names of modules do not tell: SDKs relabel what they
+    export again."""
+    for name in ("httpx2", "httpx"):
+        httpx = sys.modules.get(name)
+        if httpx is not None and isinstance(transport, (httpx.BaseTransport, httpx.AsyncBaseTransport)):
+            return httpx
+    what = type(transport).__qualname__
+    raise TypeError(f"transport is a {what}, must be an httpx.BaseTransport or httpx.AsyncBaseTransport")

@@ -103,7 +103,8 @@ def fault_of(error: BaseException) -> str | None:
     if package in _WRAPPERS and error.__cause__ is not None:
         if (fault := fault_of(error.__cause__)) is not None:
             return fault
-    name = _known_base(type(error))
+    kind: Any = type(error)
+    name = _known_base(kind)
     if name is not None:
         return _FAULTS[name]
     reason = getattr(error, "reason", None)  # what `urllib` wraps

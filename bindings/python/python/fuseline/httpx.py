@@ -36,7 +36,7 @@ class _Guarded:
         """
         self._breaker = get_breaker(breaker) if isinstance(breaker, str) else breaker
         self._inner = transport
-        self._httpx = module_of(type(transport))
+        self._httpx = module_of(transport)
         self._provider = self._breaker.name.partition("/")[0] if provider is None else provider
         self._limits = self._breaker._limits if timeouts is None else _settings.limits(timeouts)
 
