@@ -49,8 +49,8 @@ def launch(tmp_path):
     """Starts a gateway with a configuration, and sees to it that it ends well."""
     started = []
 
-    def start(config: str) -> Gateway:
-        gateway = Gateway(tmp_path, config)
+    def start(config: str, environment: dict[str, str] | None = None) -> Gateway:
+        gateway = Gateway(tmp_path, config, environment)
         started.append(gateway)
         return gateway
 
@@ -147,3 +147,15 @@ def pytest_terminal_summary(terminalreporter):
     for report in terminalreporter.getreports("passed"):
         for name, line in report.user_properties:
             terminalreporter.write_line(f"{name}: {line}")
+
+
+@pytest.fixture
+def stage(tmp_path, monkeypatch):
+    """What a page's snippets run on."""
+    from snippets import KEYS, Stage
+
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    stage = Stage(tmp_path)
+    yield stage
+    stage.close()

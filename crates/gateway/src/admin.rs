@@ -1,16 +1,18 @@
-//! The admin listener: health, readiness, metrics, the breakers as they stand and as they change, and the operator's hand.
+//! The admin listener: health, readiness, metrics, the breakers as they stand and as they change, the operator's hand, and a
+//! page that shows it all.
 //!
 //! A breaker's name is one segment of a path: `openai%2Fgpt-5` is the model `gpt-5` at `openai`, `openai%23key` a key.
 
 mod commands;
 mod door;
 mod events;
+mod page;
 
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::middleware::from_fn_with_state;
@@ -91,7 +93,8 @@ impl Admin {
     }
 }
 
-/// The routes. Health and readiness are for those who watch over the process, and ask for no token.
+/// The routes. Health and readiness are for those who watch over the process, and ask for no token; nor does the page, which
+/// asks its reader for it.
 pub(crate) fn router(admin: Admin) -> Router {
     let guarded = Router::new()
         .route("/metrics", get(metrics))
@@ -105,6 +108,8 @@ pub(crate) fn router(admin: Admin) -> Router {
         .layer(DefaultBodyLimit::max(MAX_COMMAND))
         .layer(from_fn_with_state(admin.clone(), door::ask));
     Router::new()
+        .route("/", get(page::index))
+        .route("/ui/{file}", get(page::file))
         .route("/healthz", get("ok"))
         .route("/readyz", get(ready))
         .merge(guarded)
@@ -191,6 +196,7 @@ async fn reset_all(State(admin): State<Admin>) -> Response {
     Json(json!({ "reset": reset })).into_response()
 }
 
-async fn events(State(admin): State<Admin>) -> Response {
-    admin.0.seats.listen()
+async fn events(State(admin): State<Admin>, RawQuery(query): RawQuery) -> Response {
+    let registry = admin.0.proxy.registry();
+    admin.0.seats.listen(query.as_deref(), registry)
 }

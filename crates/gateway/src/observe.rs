@@ -33,17 +33,32 @@ impl Feed {
     }
 }
 
+/// The latest transitions that breakers still know of, oldest first, at most so many.
+pub(crate) fn past(registry: &Registry, most: usize) -> Vec<Event> {
+    let known = TransitionReader::default().read(registry);
+    let (now, wall) = (registry.now(), time_of_day());
+    let earlier = known.len().saturating_sub(most);
+    let latest = known.iter().skip(earlier);
+    latest
+        .map(|observed| Event::of(observed, now, wall))
+        .collect()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "people and other systems are told the time of day"
+)]
+fn time_of_day() -> SystemTime {
+    SystemTime::now()
+}
+
 /// Reads on and on.
 pub(crate) async fn observe(registry: Registry, feed: Feed, webhooks: Webhooks) {
     let mut reader = TransitionReader::default();
     loop {
         tokio::time::sleep(EVERY).await;
         let news = reader.read(&registry);
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "people and other systems are told the time of day"
-        )]
-        let wall = SystemTime::now();
+        let wall = time_of_day();
         for observed in &news {
             observed.log();
             let event = Arc::new(Event::of(observed, registry.now(), wall));
