@@ -167,6 +167,27 @@ def test_who_leaves_ends_the_call(two):
     assert tried == ["a"]
 
 
+def test_a_stream_settles_its_target_at_its_end(two):
+    def items():
+        yield 1
+        raise ConnectionError
+
+    answer = fuseline.Chain(zip(two, [items, items])).answer(lambda target: target())
+    assert answer.breaker == "large"
+    with pytest.raises(ConnectionError):
+        list(answer.value)
+    assert two[0].snapshot().kinds == {"network": 1}
+
+
+def test_a_coroutine_of_a_plain_function_is_refused(two):
+    async def silent():
+        pass
+
+    with pytest.raises(TypeError, match="function gave a coroutine, must be a coroutine function"):
+        fuseline.Chain(zip(two, [silent, silent])).call(lambda target: target())
+    assert two[0].snapshot().run == 0
+
+
 def test_names_are_those_of_the_process():
     chain = fuseline.Chain([("chain test", "target")])
     fuseline.get_breaker("chain test").force_open()

@@ -400,3 +400,37 @@ def test_many_streams_at_once_have_limits_of_their_own(provider):
     for thread in threads:
         thread.join(10)
     assert sorted(came) == [("silent", "stream_stall")] * 5 + [("slow", "so so so so so All is well.")] * 5
+
+
+def test_the_helpers_for_streams_are_guarded_too(sdk, provider, breaker):
+    client = sdk.wrap(sdk.clients[0](base_url=provider.url + sdk.base, api_key="key", max_retries=0), breaker)
+    of = client.chat.completions if sdk is OPENAI else client.messages
+    asked = {"model": wire.MODEL, "messages": QUESTION} | ({} if sdk is OPENAI else {"max_tokens": 9})
+
+    def read():
+        with of.stream(**asked) as stream:
+            return [event.type for event in stream]
+
+    breaker.acquire().failure("timeout")
+    assert read()
+    assert breaker.snapshot().run == 0
+    provider.answer(script(sdk))
+    with pytest.raises(fuseline.StreamError):
+        read()
+    assert breaker.snapshot().kinds == {"stream_truncated": 1}
+
+
+def test_responses_are_guarded_in_their_own_dialect(provider, breaker):
+    client = fuseline.openai.wrap(openai.OpenAI(base_url=provider.url + "/v1", api_key="key", max_retries=0), breaker)
+
+    def read():
+        return [event.type for event in client.responses.create(model=wire.MODEL, input="Why?", stream=True)]
+
+    breaker.acquire().failure("timeout")
+    assert read()[-1] == "response.completed"
+    assert breaker.snapshot().run == 0
+    failure = wire.RESPONSES.failure(wire.RESPONSES.overloaded, "Overloaded")
+    provider.answer(Reply(script=[wire.RESPONSES.begin, wire.RESPONSES.word("so"), failure]))
+    with pytest.raises((openai.APIError, fuseline.StreamError)):
+        read()
+    assert breaker.snapshot().kinds == {"overloaded": 1}

@@ -56,6 +56,12 @@ def test_values_of_the_wrong_type_are_told_with_their_key():
     assert told.startswith("cooldown is -1")
 
 
+def test_what_is_no_exception_type_is_told():
+    assert problems(failures="KeyError")[0] == "failures is 'KeyError', must be an exception type or a tuple of them"
+    assert problems(ignore=[KeyError, 5])[0].startswith("ignore is [<class 'KeyError'>, 5], must be")
+    assert fuseline.Breaker("openai", failures=[KeyError], ignore=(ValueError,)).state == "closed"
+
+
 def test_it_is_a_value_error_too():
     with pytest.raises(ValueError):
         fuseline.Breaker("openai", jitter=float("nan"))

@@ -10,6 +10,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator
 from dataclasses import dataclass
+from types import AsyncGeneratorType, CoroutineType, GeneratorType
 from typing import Any, Generic, TypeVar
 
 from . import _native
@@ -147,7 +148,8 @@ class Chain(Generic[T]):
 
     def answer(self, function: Callable[[T], Any], *, key: Hashable = None) -> Any:
         """Calls a function with one target after the other until one comes through, and returns an `Answer`. With a coroutine
-        function it is to be awaited. At most one call a target. Without a key nothing is kept.
+        function it is to be awaited. At most one call a target. Without a key nothing is kept. A generator that the function gives
+        back is the answer as it is: it settles at its end, and no other target goes on with it.
 
         Raises the last exception, or `CircuitOpenError` with the shortest wait where every target refused.
         """
@@ -165,6 +167,11 @@ class Chain(Generic[T]):
                     if run.is_final(permit.error(error), error):
                         raise
                     continue
+                if isinstance(value, CoroutineType):
+                    value.close()
+                    raise TypeError("function gave a coroutine, must be a coroutine function (async def) for that")
+                if isinstance(value, (GeneratorType, AsyncGeneratorType)):
+                    return Answer(breaker._finish(permit, value), breaker.name, None)
                 return run.good(breaker, permit, value)
             wait = run.exhausted()
             if isinstance(wait, Answer):

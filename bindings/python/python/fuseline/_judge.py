@@ -6,7 +6,7 @@ import functools
 from typing import Any
 
 from . import _native
-from ._errors import CircuitOpenError, StreamError
+from ._errors import CircuitOpenError, SettingsError, StreamError
 
 ErrorTypes = type[Exception] | tuple[type[Exception], ...]
 
@@ -66,8 +66,8 @@ class Judge:
     """Says of an exception what it is for a breaker: nothing, a kind, or a verdict."""
 
     def __init__(self, failures: ErrorTypes | None, ignore: ErrorTypes) -> None:
-        self.failures = failures
-        self.ignore = ignore
+        self.failures = None if failures is None else _types("failures", failures)
+        self.ignore = _types("ignore", ignore)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Judge) and (self.failures, self.ignore) == (other.failures, other.ignore)
@@ -80,6 +80,14 @@ class Judge:
         if isinstance(error, self.failures):
             return known(error, provider) or "server_error"
         return None
+
+
+def _types(key: str, given: Any) -> tuple[type[Exception], ...]:
+    types = (given,) if isinstance(given, type) else tuple(given)
+    for kind in types:
+        if not (isinstance(kind, type) and issubclass(kind, BaseException)):
+            raise SettingsError([f"{key} is {given!r}, must be an exception type or a tuple of them"])
+    return types
 
 
 def known(error: BaseException, provider: str | None = None) -> str | _native.Verdict | None:
