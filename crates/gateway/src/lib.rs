@@ -11,6 +11,7 @@ mod server;
 mod shutdown;
 mod state;
 mod token;
+mod traffic;
 mod view;
 mod webhook;
 
