@@ -68,8 +68,18 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "fuseline-telemetry",
         ours: &["fuseline-core"],
-        outside: Outside::Only(&["prometheus-client", "tracing"]),
-        rule: "telemetry reads what the core says, and writes metrics and logs",
+        outside: Outside::Only(&[
+            "bytes",
+            "http",
+            "opentelemetry",
+            "opentelemetry-http",
+            "opentelemetry-otlp",
+            "opentelemetry_sdk",
+            "prometheus-client",
+            "thiserror",
+            "tracing",
+        ]),
+        rule: "telemetry reads what the core says, and writes metrics, spans and logs; what it sends, others carry",
     },
     Layer {
         name: "fuseline-store",
@@ -110,7 +120,14 @@ const LAYERS: &[Layer] = &[
             "fuseline-store",
             "fuseline-telemetry",
         ],
-        outside: Outside::AnyBut(&["prometheus-client", "redis", "reqwest", "rusqlite"]),
+        outside: Outside::AnyBut(&[
+            "opentelemetry",
+            "opentelemetry_sdk",
+            "prometheus-client",
+            "redis",
+            "reqwest",
+            "rusqlite",
+        ]),
         rule: "metrics are telemetry's, databases are the store's, and there is one HTTP client",
     },
     Layer {

@@ -17,6 +17,7 @@ mod limits;
 mod listener;
 mod load;
 mod model;
+mod otlp;
 mod pattern;
 mod pool;
 mod provider;
@@ -39,10 +40,10 @@ use std::sync::Arc;
 use fuseline_core::{Policy, PolicySpec};
 use fuseline_llm::{Classifier, reasoning_first_token};
 use fuseline_telemetry::Catalogue;
-use rustls::pki_types::CertificateDer;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
+pub use authorities::Authorities;
 pub use cache::CacheSpec;
 pub use finding::{Finding, Report, Severity};
 pub use heartbeats::Heartbeats;
@@ -51,6 +52,7 @@ pub use limits::Limits;
 pub use listener::Listener;
 pub use load::{LogFormat, Overrides, Sources};
 pub use model::ModelRule;
+pub use otlp::OtlpSpec;
 pub use pattern::Pattern;
 pub use pool::PoolSpec;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
@@ -82,7 +84,7 @@ pub struct Config {
     /// Callers must show one of these, as `authorization: Bearer` or `x-api-key`; empty = nobody is asked.
     pub client_tokens: Vec<SecretString>,
     /// Certificate authorities that are trusted beside the public ones.
-    pub authorities: Vec<CertificateDer<'static>>,
+    pub authorities: Authorities,
     /// Sizes, counts and times that bound the process.
     pub limits: Limits,
     /// `[listener]`.
@@ -103,6 +105,8 @@ pub struct Config {
     pub heartbeats: Heartbeats,
     /// `[cache]`.
     pub cache: CacheSpec,
+    /// `[otlp]`.
+    pub otlp: OtlpSpec,
     /// `[[webhooks]]`.
     pub webhooks: Vec<Webhook>,
     /// `[breaker]`.

@@ -160,6 +160,47 @@ async fn a_streams_line_says_how_it_ended_by_which_limit_and_what_it_cost() {
 }
 
 #[tokio::test]
+async fn a_call_to_a_target_with_a_price_says_what_it_cost() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().json().flatten_event(true);
+    let log = log.with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(log);
+
+    let plain = r#"{"object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"so"}}],"usage":{"prompt_tokens":1000,"completion_tokens":201}}"#;
+    let last = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n";
+    let script = Script::always(Reply::ok().body(plain))
+        .rule(Rule::model("m").reply(Reply::ok().chunks([last])));
+    let mock = Mock::start(script).await.unwrap();
+    let (priced, unpriced) = (openai("a", &mock.url()), openai("b", &mock.url()));
+    let routes = "[[routes]]\nmodel = \"free\"\ntargets = [{ provider = \"b\" }]\n\
+                  [[routes]]\nmodel = \"*\"\ntargets = [{ provider = \"a\", price = { input = 2.5, output = 10 } }]\n";
+    let gateway = gateway(&format!("{priced}{unpriced}{routes}")).await;
+    for model in ["p", "free"] {
+        let body = format!(r#"{{"model":"{model}","messages":[]}}"#);
+        send(gateway.addr(), post("/v1/chat/completions", body)).await;
+    }
+    send(gateway.addr(), stream()).await;
+    until(async || lines.of("call").len() == 3).await;
+    let told = |line: &Value| {
+        (
+            line["input_tokens"].as_u64(),
+            line["output_tokens"].as_u64(),
+            line["cost"].as_f64(),
+        )
+    };
+    let calls: Vec<_> = lines.of("call").iter().map(told).collect();
+    assert_eq!(
+        calls,
+        [
+            (Some(1000), Some(201), Some(0.00451)),
+            (Some(1000), Some(201), None),
+            (Some(3), Some(2), Some(0.0000275)),
+        ]
+    );
+}
+
+#[tokio::test]
 async fn a_key_in_an_errors_body_reaches_the_caller_alone() {
     let lines = Lines::default();
     let writer = lines.clone();

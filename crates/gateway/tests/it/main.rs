@@ -29,6 +29,7 @@ mod logs;
 mod metrics;
 mod mock;
 mod operator;
+mod otlp;
 mod outage;
 mod pool;
 mod proxy;
