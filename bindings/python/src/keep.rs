@@ -27,12 +27,13 @@ impl Keeper {
     /// Restores breakers from a file and keeps them there, joins a fleet, or both. What is restored or learned runs by the
     /// default settings until somebody asks for it with others.
     #[new]
-    #[pyo3(signature = (registry, state, fleet, prefix, replica))]
+    #[pyo3(signature = (registry, state, fleet, authorities, prefix, replica))]
     fn new(
         py: Python<'_>,
         registry: &Registry,
         state: Option<String>,
         fleet: Option<String>,
+        authorities: Option<Vec<u8>>,
         prefix: String,
         replica: u64,
     ) -> PyResult<Self> {
@@ -42,6 +43,7 @@ impl Keeper {
         let fleet = fleet.map(|url| {
             let config = FleetConfig {
                 url,
+                authorities,
                 prefix,
                 replica,
             };

@@ -57,6 +57,12 @@ def test_a_file_that_cannot_be_used_is_told(registry, tmp_path):
         fuseline.keep(state=tmp_path / "nowhere" / "state.db", registry=registry)
     with pytest.raises(ValueError):
         fuseline.keep(fleet="http://localhost", registry=registry)
+    with pytest.raises(OSError):
+        fuseline.keep(fleet="rediss://localhost", ca_file=tmp_path / "nowhere.pem", registry=registry)
+    (tmp_path / "empty.pem").write_text("no certificate")
+    with pytest.raises(ValueError, match="empty.pem, must hold certificates in PEM") as refused:
+        fuseline.keep(fleet="rediss://me:secret@localhost", ca_file=tmp_path / "empty.pem", registry=registry)
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")

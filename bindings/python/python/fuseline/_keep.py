@@ -6,6 +6,7 @@ import os
 import secrets
 import threading
 from dataclasses import dataclass
+from pathlib import Path
 from types import TracebackType
 
 from . import _native
@@ -25,9 +26,11 @@ class FleetHealth:
 class Keeper:
     """Carries what happens to breakers to a file or a fleet, from threads of its own, until it is closed. Made by `keep`."""
 
-    def __init__(self, registry: Registry, state: str | None, fleet: str | None, prefix: str) -> None:
+    def __init__(
+        self, registry: Registry, state: str | None, fleet: str | None, authorities: bytes | None, prefix: str
+    ) -> None:
         def start(state: str | None) -> _native.Keeper:
-            return _native.Keeper(registry._native, state, fleet, prefix, secrets.randbits(64))
+            return _native.Keeper(registry._native, state, fleet, authorities, prefix, secrets.randbits(64))
 
         self._start = start
         self._state = state
@@ -75,20 +78,26 @@ def keep(
     *,
     state: str | os.PathLike[str] | None = None,
     fleet: str | None = None,
+    ca_file: str | os.PathLike[str] | None = None,
     prefix: str = "fuseline",
     registry: Registry = process,
 ) -> Keeper:
     """Keeps the breakers of `get_breaker` in a file over restarts, or shares them with a fleet, or both.
 
     `state` is the path of an SQLite file, `fleet` the URL of a Redis (`redis://user:password@host:port/database`, `rediss://` for
-    TLS), `prefix` what every key in it begins with. Calls never wait for either. A gateway with the same `fleet` and `prefix` is
+    TLS, where authorities in `ca_file` are trusted beside the public ones), `prefix` what every key in it begins with. Calls never
+    wait for either. A gateway with the same `fleet` and `prefix` is
     a replica like any other: a breaker named `openai` here is that of its provider `openai`, and
     `get_breaker("openai", model="gpt-5")` that of this model.
 
-    Raises `OSError` where the file cannot be used, `ValueError` where the URL is none of Redis. A Redis that is away is no error:
+    Raises `OSError` where a file cannot be used, `ValueError` where the URL is none of Redis or `ca_file` holds
+    no certificate. A Redis that is away is no error:
     until it answers, this replica decides by itself.
     """
-    return Keeper(registry, None if state is None else os.fspath(state), fleet, prefix)
+    authorities = None if ca_file is None else Path(ca_file).read_bytes()
+    if authorities is not None and b"-----BEGIN CERTIFICATE-----" not in authorities:
+        raise ValueError(f"ca_file is {os.fspath(ca_file or '')}, must hold certificates in PEM")
+    return Keeper(registry, None if state is None else os.fspath(state), fleet, authorities, prefix)
 
 
 _open: list[Keeper] = []

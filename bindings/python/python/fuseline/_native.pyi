@@ -170,7 +170,15 @@ class Events:
 
 @final
 class Keeper:
-    def __new__(cls, registry: Registry, state: str | None, fleet: str | None, prefix: str, replica: int) -> Self: ...
+    def __new__(
+        cls,
+        registry: Registry,
+        state: str | None,
+        fleet: str | None,
+        authorities: bytes | None,
+        prefix: str,
+        replica: int,
+    ) -> Self: ...
     def health(self) -> tuple[bool, int] | None: ...
     def close(self) -> None: ...
 
