@@ -86,17 +86,15 @@ def keep(
 
     `state` is the path of an SQLite file, `fleet` the URL of a Redis (`redis://user:password@host:port/database`, `rediss://` for
     TLS, where authorities in `ca_file` are trusted beside the public ones), `prefix` what every key in it begins with. Calls never
-    wait for either. A gateway with the same `fleet` and `prefix` is
-    a replica like any other: a breaker named `openai` here is that of its provider `openai`, and
-    `get_breaker("openai", model="gpt-5")` that of this model.
+    wait for either. A gateway with the same `fleet` and `prefix` is a replica like any other: a breaker named `openai` here is that
+    of its provider `openai`, and `get_breaker("openai", model="gpt-5")` that of this model.
 
-    Raises `OSError` where a file cannot be used, `ValueError` where the URL is none of Redis or `ca_file` holds
-    no certificate. A Redis that is away is no error:
-    until it answers, this replica decides by itself.
+    Raises `OSError` where a file cannot be used, `ValueError` where the URL is none of Redis or `ca_file` holds no certificate. A
+    Redis that is away is no error: until it answers, this replica decides by itself.
     """
     authorities = None if ca_file is None else Path(ca_file).read_bytes()
     if authorities is not None and b"-----BEGIN CERTIFICATE-----" not in authorities:
-        raise ValueError(f"ca_file is {os.fspath(ca_file or '')}, must hold certificates in PEM")
+        raise ValueError(f"ca_file is {ca_file}, must hold certificates in PEM")
     return Keeper(registry, None if state is None else os.fspath(state), fleet, authorities, prefix)
 
 
