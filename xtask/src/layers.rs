@@ -112,11 +112,18 @@ const LAYERS: &[Layer] = &[
         rule: "the scripted provider is no part of the product and imports nothing of ours",
     },
     Layer {
+        name: "fuseline-sim",
+        ours: &["fuseline-core"],
+        outside: Outside::Only(&["fastrand"]),
+        rule: "what is simulated is the core, in virtual time and by a seed",
+    },
+    Layer {
         name: "fuseline-gateway",
         ours: &[
             "fuseline-core",
             "fuseline-llm",
             "fuseline-mock",
+            "fuseline-sim",
             "fuseline-store",
             "fuseline-telemetry",
         ],

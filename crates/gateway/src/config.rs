@@ -133,6 +133,12 @@ impl Config {
     /// `[[models]]` in the order written. `model` is the name that the provider sees; none for the provider's own
     /// breaker and its keys'.
     pub fn policy(&self, provider: &str, model: Option<&str>) -> Policy {
+        // Every layer was checked by itself and the core judges each key alone, so their sum is sound.
+        Policy::new(&self.policy_spec(provider, model)).unwrap_or_default()
+    }
+
+    /// The same as written, for who lays something on top.
+    pub(crate) fn policy_spec(&self, provider: &str, model: Option<&str>) -> PolicySpec {
         let mut spec = self.breaker.clone();
         if let Some(provider) = self.providers.get(provider) {
             spec = spec.overlaid(&provider.breaker);
@@ -140,8 +146,7 @@ impl Config {
         for rule in self.rules_for(model) {
             spec = spec.overlaid(&rule.breaker);
         }
-        // Every layer was checked by itself and the core judges each key alone, so their sum is sound.
-        Policy::new(&spec).unwrap_or_default()
+        spec
     }
 
     /// The names that may be labels of metrics: the providers, and the models that routes name at them or `[[models]]`

@@ -28,6 +28,8 @@ pub(crate) struct Context {
     tally: Tally,
     caller: Caller,
     began: Tick,
+    /// When the latest attempt began.
+    attempt_began: Tick,
     attempts: u32,
     /// Among them those whose connection was dead, which count for nothing.
     replaced: u32,
@@ -76,9 +78,11 @@ impl Context {
         caller: Caller,
         span: Option<CallSpan>,
     ) -> Self {
+        let now = registry.now();
         Self {
             id: new_id(),
-            began: registry.now(),
+            began: now,
+            attempt_began: now,
             registry: registry.clone(),
             tally: Tally::new(metrics),
             caller,
@@ -112,6 +116,7 @@ impl Context {
     /// An attempt begins, at who would answer.
     pub(crate) fn attempt(&mut self) {
         self.attempts += 1;
+        self.attempt_began = self.now();
         self.kind = Some(Kind::Cancelled);
         self.used = Usage::default();
         if let Some(target) = &self.target {
@@ -224,7 +229,8 @@ impl Context {
     /// An attempt has failed.
     pub(crate) fn failed(&mut self, target: String, kind: Kind, verdict: &Verdict) {
         self.because(format_args!("{target}: {kind} ({})", verdict.evidence));
-        self.story.tried(target, kind, verdict);
+        let took = self.now().since(self.attempt_began);
+        self.story.tried(target, kind, took, verdict);
     }
 
     /// A target was not asked.

@@ -10,10 +10,20 @@ use crate::support::{SOON, breaker, gateway, open, openai, post, route, send, st
 
 /// Everything that was logged.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
+
+/// A log as `serve` writes it.
+pub(crate) fn json_log(lines: &Lines) -> impl tracing::Subscriber + Send + Sync + 'static {
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_target(false);
+    log.with_writer(move || writer.clone()).finish()
+}
 
 impl Lines {
-    fn all(&self) -> Vec<Value> {
+    pub(crate) fn all(&self) -> Vec<Value> {
         let bytes = self.0.lock().unwrap();
         bytes
             .split(|byte| *byte == b'\n')
@@ -21,7 +31,7 @@ impl Lines {
             .collect()
     }
 
-    fn of(&self, message: &str) -> Vec<Value> {
+    pub(crate) fn of(&self, message: &str) -> Vec<Value> {
         self.all()
             .into_iter()
             .filter(|line| line["message"] == message)
@@ -116,13 +126,7 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
 #[tokio::test]
 async fn a_streams_line_says_how_it_ended_by_which_limit_and_what_it_cost() {
     let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_target(false);
-    let log = log.with_writer(move || writer.clone()).finish();
-    let _guard = tracing::subscriber::set_default(log);
+    let _guard = tracing::subscriber::set_default(json_log(&lines));
 
     let token = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
     let odd = "data: oops\n\n";

@@ -96,6 +96,7 @@ impl Context {
             input_tokens = usage.input_tokens,
             output_tokens = usage.output_tokens,
             cost = self.cost(),
+            story = self.story.line(),
             why = self.why,
             "call"
         );
