@@ -12,9 +12,10 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Names};
 use crate::fleet::FleetState;
 use crate::names::{self, Counter};
+use crate::reloads::{Reload, Reloads};
 use crate::sums::{Labels, Ledger, Sum};
 use crate::traffic::{Attempts, EndedCall, Traffic};
 
@@ -58,19 +59,35 @@ pub struct Metrics(Arc<Shared>);
 struct Shared {
     breakers: Arc<Breakers>,
     traffic: Arc<Traffic>,
+    reloads: Arc<Reloads>,
 }
 
 impl Metrics {
     /// Nothing counted yet. Models that are not in the catalogue are counted together.
     pub fn new(registry: &Registry, catalogue: Catalogue) -> Self {
-        let catalogue = Arc::new(catalogue);
-        let traffic = Arc::new(Traffic::new(Arc::clone(&catalogue)));
+        let names = Names::new(catalogue);
+        let traffic = Arc::new(Traffic::new(names.clone()));
         let breakers = Arc::new(Breakers {
             registry: registry.clone(),
-            catalogue,
+            names,
             ledger: Mutex::default(),
         });
-        Self(Arc::new(Shared { breakers, traffic }))
+        Self(Arc::new(Shared {
+            breakers,
+            traffic,
+            reloads: Arc::default(),
+        }))
+    }
+
+    /// Other names from now on. Series of what is gone are gone; what stays goes on counting.
+    pub fn set_catalogue(&self, catalogue: Catalogue) {
+        self.0.breakers.names.replace(catalogue);
+        self.0.traffic.follow();
+    }
+
+    /// The configuration was read anew.
+    pub fn reload(&self, came_to: Reload) {
+        self.0.reloads.note(came_to);
     }
 
     /// A call is over.
@@ -107,6 +124,7 @@ impl Metrics {
         let mut metrics = prometheus_client::registry::Registry::default();
         metrics.register_collector(Box::new(Arc::clone(&self.0.breakers)));
         metrics.register_collector(Box::new(Arc::clone(&self.0.traffic)));
+        metrics.register_collector(Box::new(Arc::clone(&self.0.reloads)));
         if let Some(kept) = kept {
             metrics.register_collector(Box::new(kept));
         }
@@ -138,7 +156,7 @@ impl Collector for KeptState {
 #[derive(Debug)]
 struct Breakers {
     registry: Registry,
-    catalogue: Arc<Catalogue>,
+    names: Names,
     ledger: Mutex<Ledger>,
 }
 
@@ -147,7 +165,7 @@ type Sums = BTreeMap<Labels, Sum>;
 impl Collector for Breakers {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let sums = ledger.sums(&self.registry, &self.catalogue);
+        let sums = ledger.sums(&self.registry, &self.names.read());
         drop(ledger);
         for (counter, state) in [
             (names::OPENED, State::Open),
@@ -395,6 +413,29 @@ mod tests {
         assert_eq!(grown.count(), 5);
         let largest = call.iter().rev().nth(1).unwrap();
         assert!(largest.0.parse::<f64>().unwrap() >= 600.0, "{largest:?}");
+    }
+
+    #[test]
+    fn series_follow_the_catalogue_and_what_stays_goes_on_counting() {
+        let (registry, _) = registry();
+        let metrics = metrics(&registry);
+        fail(&registry, "k", Kind::ServerError, 5);
+        for provider in ["p", "never"] {
+            metrics.attempt(provider, "m", Some(Kind::ServerError));
+        }
+        let has = |line: &str| metrics.page(None, None).unwrap().contains(line);
+        let (attempts, opened) = (
+            r#"attempts_total{provider="p",model="m",outcome="failure",kind="server_error"} 1"#,
+            r#"breaker_opened_total{scope="model",provider="p",model="m"} 1"#,
+        );
+        assert!(has(attempts) && has(opened) && !has("never"));
+        metrics.set_catalogue([("p", Some("m")), ("q", None)].into_iter().collect());
+        assert!(has(attempts) && has(opened) && has(r#"provider="q""#));
+        registry.remove(&ScopeName::model("p", "m"));
+        assert!(has(opened), "a counter does not fall");
+        metrics.set_catalogue([("q", None)].into_iter().collect());
+        metrics.attempt("p", "m", None);
+        assert!(!has(r#"provider="p""#), "late calls bring no series back");
     }
 
     #[test]
