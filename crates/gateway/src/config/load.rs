@@ -11,6 +11,7 @@ use tracing::level_filters::LevelFilter;
 use super::cache::CacheSpec;
 use super::check::Survey;
 use super::document::Document;
+use super::entry::{self, Shown};
 use super::finding::{Finding, Report, Severity};
 use super::heartbeats::Heartbeats;
 use super::limits::Limits;
@@ -116,15 +117,26 @@ impl std::fmt::Debug for Sources<'_> {
 impl Sources<'_> {
     /// Reads and checks everything; tells every mistake at once.
     pub fn load(self) -> Report {
+        self.load_over(None)
+    }
+
+    /// The same for a process that runs under another configuration already: what cannot change before its next start
+    /// stays as it is, with a note for each key that says otherwise.
+    pub fn load_after(self, in_force: &Config) -> Report {
+        self.load_over(Some(in_force))
+    }
+
+    fn load_over(self, in_force: Option<&Config>) -> Report {
         let Some(path) = self.file else {
-            return self.load_text(None, Path::new(""), "");
+            return self.read(None, Path::new(""), "", in_force);
         };
         let name = path.display().to_string();
         match read_bounded(path, MAX_FILE) {
-            Ok(text) => self.load_text(
+            Ok(text) => self.read(
                 Some(&name),
                 path.parent().unwrap_or_else(|| Path::new("")),
                 &text,
+                in_force,
             ),
             Err(why) => {
                 let finding = Finding {
@@ -145,6 +157,16 @@ impl Sources<'_> {
     }
 
     pub(crate) fn load_text(self, name: Option<&str>, folder: &Path, text: &str) -> Report {
+        self.read(name, folder, text, None)
+    }
+
+    fn read(
+        self,
+        name: Option<&str>,
+        folder: &Path,
+        text: &str,
+        in_force: Option<&Config>,
+    ) -> Report {
         let (mut document, root) = Document::parse(
             name,
             text,
@@ -157,7 +179,14 @@ impl Sources<'_> {
         let mut config = Section::root(&mut document, &root, |section| {
             Config::read(section, &mut survey)
         });
+        config.entries = document.entries();
         config.override_with(self.overrides);
+        if let Some(in_force) = in_force {
+            config.take_over(in_force, &mut document);
+        }
+        config
+            .entries
+            .sort_unstable_by(|one, other| one.key.cmp(&other.key));
         if document.is_whole() {
             survey.check(&config.classifier(), &mut document);
             doors::check(&config, &survey, self.overrides, &mut document);
@@ -239,6 +268,7 @@ impl Config {
             routes: section.list("routes", |section| Route::read(section, survey)),
             models: section.list("models", ModelRule::read),
             rules: section.table("classify", classify::read),
+            entries: Vec::new(),
         };
         survey.allow_anonymous = section.get(
             "allow_anonymous",
@@ -275,6 +305,25 @@ impl Config {
         }
         if let Some(fleet) = &over.fleet {
             self.fleet = Some(fleet.clone());
+            let secret = Shown::Secret(fleet.clone());
+            entry::put(&mut self.entries, "fleet", secret);
+        }
+        let format = |format: LogFormat| FORMATS.iter().find(|(_, other)| *other == format);
+        let format = over.log_format.and_then(format);
+        let texts = [
+            ("listen", over.listen.map(|listen| listen.to_string())),
+            (
+                "admin_listen",
+                over.admin_listen.map(|listen| listen.to_string()),
+            ),
+            ("state", over.state.clone()),
+            ("log", over.log.map(|level| level.to_string())),
+            ("log_format", format.map(|(name, _)| (*name).to_owned())),
+        ];
+        for (key, text) in texts {
+            if let Some(text) = text {
+                entry::put(&mut self.entries, key, Shown::Plain(text.into()));
+            }
         }
     }
 }
