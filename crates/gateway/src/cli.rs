@@ -8,6 +8,7 @@ mod demo;
 mod history;
 mod mock;
 mod operate;
+mod reload;
 mod replay;
 mod serve;
 mod source;
@@ -37,6 +38,7 @@ enum Command {
     Force(operate::Force),
     Release(operate::Release),
     Reset(operate::Reset),
+    Reload(reload::Args),
     Config(config::Args),
     Classify(classify::Args),
     History(history::Args),
@@ -57,6 +59,7 @@ impl Cli {
             Command::Force(args) => args.run(),
             Command::Release(args) => args.run(),
             Command::Reset(args) => args.run(),
+            Command::Reload(args) => args.run(),
             Command::Config(args) => args.run(),
             Command::Classify(args) => args.run(),
             Command::History(args) => args.run(),

@@ -2,16 +2,20 @@
 //!
 //! Whatever is wrong with the fleet is said in the log, and service goes on without it.
 
-use fuseline_core::Registry;
+use std::sync::Arc;
+
+use fuseline_core::ScopeName;
 use fuseline_store::{Fleet, FleetConfig, FleetStatus};
 use fuseline_telemetry::FleetState;
 use secrecy::ExposeSecret as _;
 
-use crate::config::Config;
+use crate::live::Live;
 use crate::state;
 
 /// Joins the fleet; none where none is wanted, or where its address is none.
-pub(crate) fn join(config: &Config, registry: &Registry) -> Option<Fleet> {
+pub(crate) fn join(live: &Arc<Live>) -> Option<Fleet> {
+    let proxy = live.proxy();
+    let config = proxy.config();
     let url = config.fleet.as_ref()?;
     let mut replica = [0; 8];
     let settings = getrandom::fill(&mut replica).ok().map(|()| FleetConfig {
@@ -19,14 +23,13 @@ pub(crate) fn join(config: &Config, registry: &Registry) -> Option<Fleet> {
         prefix: config.fleet_prefix.clone(),
         replica: u64::from_ne_bytes(replica),
     });
-    let config = config.clone();
-    Fleet::join(registry, &settings?, move |name| {
-        state::policy(&config, name)
-    })
-    .inspect_err(|error| {
-        tracing::warn!(key = "fleet", %error, "this replica decides by itself; calls are served as ever");
-    })
-    .ok()
+    let live = Arc::clone(live);
+    let shares = move |name: &ScopeName| state::policy(live.proxy().config(), name);
+    Fleet::join(proxy.registry(), &settings?, shares)
+        .inspect_err(|error| {
+            tracing::warn!(key = "fleet", %error, "this replica decides by itself; calls are served as ever");
+        })
+        .ok()
 }
 
 /// How the fleet fares, for the metrics page.

@@ -5,6 +5,7 @@ mod caller;
 pub mod cli;
 pub mod config;
 mod fleet;
+mod live;
 mod observe;
 mod proxy;
 mod server;
@@ -14,5 +15,6 @@ mod token;
 mod view;
 mod webhook;
 
+pub use live::{ReloadError, Reloaded};
 pub use proxy::BuildError;
 pub use server::{Gateway, StartError};

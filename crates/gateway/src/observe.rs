@@ -4,12 +4,11 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use fuseline_core::Registry;
 use fuseline_telemetry::TransitionReader;
 use tokio::sync::broadcast;
 
+use crate::live::Live;
 use crate::view::Event;
-use crate::webhook::Webhooks;
 
 /// A history keeps 20 transitions, far more than happen in this time.
 const EVERY: Duration = Duration::from_millis(100);
@@ -34,7 +33,8 @@ impl Feed {
 }
 
 /// Reads on and on.
-pub(crate) async fn observe(registry: Registry, feed: Feed, webhooks: Webhooks) {
+pub(crate) async fn observe(live: Arc<Live>, feed: Feed) {
+    let registry = live.proxy().registry().clone();
     let mut reader = TransitionReader::default();
     loop {
         tokio::time::sleep(EVERY).await;
@@ -44,6 +44,7 @@ pub(crate) async fn observe(registry: Registry, feed: Feed, webhooks: Webhooks) 
             reason = "people and other systems are told the time of day"
         )]
         let wall = SystemTime::now();
+        let webhooks = live.webhooks();
         for observed in &news {
             observed.log();
             let event = Arc::new(Event::of(observed, registry.now(), wall));

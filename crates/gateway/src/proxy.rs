@@ -36,6 +36,7 @@ mod steering;
 mod story;
 mod streamed;
 mod streaming;
+mod succession;
 mod upstream;
 mod watched;
 mod way;
@@ -50,6 +51,7 @@ use fuseline_llm::{Classifier, Limits, Operation, Target};
 use fuseline_telemetry::Metrics;
 use http::{Request, Response};
 use hyper::body::Incoming;
+use rustls::crypto::CryptoProvider;
 
 use crate::caller::{Awaited, Caller};
 use crate::config::{Config, OnExhausted, Route, Timeouts, Webhook};
@@ -67,22 +69,28 @@ use roster::Roster;
 use upstream::Upstream;
 use way::Way;
 
-/// Everything that calls share.
+/// Everything that calls under one configuration share.
 pub(crate) struct Proxy {
-    config: Config,
+    config: Arc<Config>,
     upstreams: BTreeMap<String, Upstream>,
     guards: Guards,
-    clients: Clients,
-    outage: Outage,
+    clients: Arc<Clients>,
     /// By route, or by provider where they are passed through.
     rosters: Vec<Roster>,
     /// Where a route falls back on it.
     cache: Option<Arc<Cache>>,
     replay: ReplayMemory,
     classifier: Arc<Classifier>,
+    lasting: Lasting,
+}
+
+/// What outlives a configuration.
+#[derive(Clone)]
+struct Lasting {
     metrics: Metrics,
+    outage: Arc<Outage>,
     salt: [u8; 16],
-    seeds: AtomicU64,
+    seeds: Arc<AtomicU64>,
 }
 
 /// Why a configuration cannot be carried out.
@@ -112,13 +120,17 @@ pub(crate) async fn handle(
     proxy: Arc<Proxy>,
     request: Request<Incoming>,
     caller: Caller,
-) -> Response<Awaited<Body>> {
-    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone());
+) -> Response<Awaited<Body, impl Unpin>> {
+    let mut context = Context::begin(proxy.registry(), proxy.metrics(), caller.clone());
     let mut waiting = None;
     let keeps = proxy.cache.clone();
-    let tenant = keeps
-        .is_some()
-        .then(|| Tenant::of(&proxy.salt, request.headers(), request.uri().query()));
+    let tenant = keeps.is_some().then(|| {
+        Tenant::of(
+            &proxy.lasting.salt,
+            request.headers(),
+            request.uri().query(),
+        )
+    });
     let answer = match ingress::read(&proxy.config, &proxy.replay, request).await {
         Ok(mut call) => {
             waiting = Some(caller.waits());
@@ -132,47 +144,32 @@ pub(crate) async fn handle(
         Err(Answered::Here(answer)) => respond::dressed(*answer, context),
         Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
     };
-    answer.map(|body| Awaited::new(body, waiting))
+    answer.map(|body| Awaited::new(body, (waiting, proxy)))
 }
 
 impl Proxy {
     pub(crate) fn new(config: Config) -> Result<Self, BuildError> {
-        let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let (mut salt, mut seed) = ([0; 16], [0; 8]);
         // The system's: TLS's own source takes a tenth of a second to get ready.
         getrandom::fill(&mut salt).map_err(|_| BuildError::Random)?;
         getrandom::fill(&mut seed).map_err(|_| BuildError::Random)?;
         let seed = u64::from_ne_bytes(seed);
-        let upstreams = config
-            .providers
-            .iter()
-            .map(|(name, provider)| Ok((name.clone(), Upstream::new(name, provider)?)));
-        let upstreams = upstreams.collect::<Result<_, BuildError>>()?;
         let guards = Guards::new(&config, seed);
         Ok(Self {
-            upstreams,
-            metrics: Metrics::new(guards.registry(), config.catalogue()),
-            guards,
-            clients: Clients::new(crypto, &config.authorities)?,
-            outage: Outage::default(),
-            rosters: if config.pass_through {
-                let names = config.providers.keys();
-                names.map(|name| Roster::of_provider(name)).collect()
-            } else {
-                let routes = config.routes.iter();
-                let roster = |route| Roster::of_route(&config, route);
-                routes.map(roster).collect()
-            },
-            cache: config
-                .routes
-                .iter()
-                .any(falls_back)
-                .then(|| Arc::new(Cache::new(&config.cache))),
+            upstreams: Upstream::all(&config)?,
+            clients: Arc::new(Clients::new(crypto(), &config.authorities)?),
+            rosters: Roster::all(&config),
+            cache: wants_cache(&config).then(|| Arc::new(Cache::new(&config.cache))),
             replay: ReplayMemory::new(&config.limits),
             classifier: config.classifier(),
-            config,
-            salt,
-            seeds: AtomicU64::new(seed),
+            lasting: Lasting {
+                metrics: Metrics::new(guards.registry(), config.catalogue()),
+                outage: Arc::default(),
+                salt,
+                seeds: Arc::new(AtomicU64::new(seed)),
+            },
+            guards,
+            config: Arc::new(config),
         })
     }
 
@@ -183,7 +180,12 @@ impl Proxy {
 
     /// What is counted.
     pub(crate) fn metrics(&self) -> &Metrics {
-        &self.metrics
+        &self.lasting.metrics
+    }
+
+    /// By what all this is done.
+    pub(crate) fn config(&self) -> &Arc<Config> {
+        &self.config
     }
 
     /// Who is told of transitions.
@@ -271,8 +273,9 @@ impl Proxy {
 
     /// Where the answer may be kept, on a route that falls back on answers of the past.
     fn slot(&self, call: &Call, tenant: Tenant) -> Option<Slot> {
-        if falls_back(self.route(call)?) && call.replay.once().is_none() {
-            Slot::of(call, tenant)
+        let route = self.route(call)?;
+        if falls_back(route) && call.replay.once().is_none() {
+            Slot::of(call, route.model.as_str(), tenant)
         } else {
             None
         }
@@ -280,9 +283,20 @@ impl Proxy {
 
     /// A new one for each call, so that retries do not line up.
     fn seed(&self) -> u64 {
-        self.seeds
+        self.lasting
+            .seeds
             .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
     }
+}
+
+/// Who does the arithmetic of TLS.
+fn crypto() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// Whether answers of the past are given out anywhere.
+fn wants_cache(config: &Config) -> bool {
+    config.routes.iter().any(falls_back)
 }
 
 /// Whether answers of the past are given out on this route.

@@ -14,13 +14,13 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::caller::Caller;
-use crate::config::Config;
+use crate::config::{Config, Report};
 use crate::fleet::Gauge;
+use crate::live::{Live, Reader, ReloadError, Reloaded};
 use crate::observe::{self, Feed};
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
-use crate::webhook::Webhooks;
 use crate::{admin, fleet, proxy, state};
 
 /// Most of an answer that waits here for its caller, and most of a request's head.
@@ -31,17 +31,25 @@ const SEND_BUFFER: u32 = 64 << 10;
 const BACKLOG: u32 = 1024;
 
 /// A running gateway. Dropping it cuts every call; [`shutdown`](Self::shutdown) lets them finish.
-#[derive(Debug)]
 pub struct Gateway {
     addr: SocketAddr,
     admin_addr: SocketAddr,
     registry: Registry,
     tasks: Tasks,
-    drain: Duration,
+    live: Arc<Live>,
     /// None where no state is kept.
     pump: Option<Pump>,
     /// None where this replica stands alone.
     fleet: Option<Fleet>,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway")
+            .field("addr", &self.addr)
+            .field("admin_addr", &self.admin_addr)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a gateway did not start.
@@ -71,34 +79,49 @@ impl Gateway {
     /// # Errors
     /// When an address is taken, or a key cannot be sent as a header.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::run(config, None).await
+    }
+
+    /// As [`start`](Self::start), with what reads the configuration anew at each [`reload`](Self::reload). It is given the
+    /// one in force, and called where it may block.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_reloadable(
+        config: Config,
+        read: impl Fn(&Config) -> Report + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        Self::run(config, Some(Arc::new(read))).await
+    }
+
+    async fn run(config: Config, reader: Option<Reader>) -> Result<Self, StartError> {
         let traffic = bind("listen", config.listen)?;
         let operators = bind("admin_listen", config.admin_listen)?;
-        let drain = config.limits.drain;
-        let admin_token = config.admin_token.clone();
-        let is_wanted = config.state.is_some();
+        let (is_kept, is_fleet) = (config.state.is_some(), config.fleet.is_some());
         let kept = state::open(&config);
-        let settings = config.clone();
         let proxy = Arc::new(Proxy::new(config)?);
-        let pump = kept.and_then(|kept| kept.restore(proxy.registry()));
+        let registry = proxy.registry().clone();
+        let pump = kept.and_then(|kept| kept.restore(&registry));
+        let tasks = Tasks::default();
+        let live = Arc::new(Live::new(proxy, reader, tasks.clone()));
         // What is restored comes first: what the fleet says is newer.
-        let fleet = fleet::join(&settings, proxy.registry());
+        let fleet = fleet::join(&live);
         let gateway = Self {
             addr: local_addr("listen", &traffic)?,
             admin_addr: local_addr("admin_listen", &operators)?,
-            registry: proxy.registry().clone(),
-            tasks: Tasks::default(),
-            drain,
+            registry,
+            tasks,
+            live: Arc::clone(&live),
             pump,
             fleet,
         };
         let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
-            Arc::clone(&proxy),
+            Arc::clone(&live),
             gateway.tasks.clone(),
             feed.clone(),
-            admin_token,
-            Meter::new(is_wanted, gateway.pump.as_ref()),
-            Gauge::new(settings.fleet.is_some(), gateway.fleet.as_ref()),
+            Meter::new(is_kept, gateway.pump.as_ref()),
+            Gauge::new(is_fleet, gateway.fleet.as_ref()),
         ));
         // The admin listener answers until the end of a drain, so it is not among the tasks that a drain waits for.
         gateway.tasks.spawn_until_cut(async move {
@@ -106,14 +129,22 @@ impl Gateway {
                 tracing::error!(%error, "the admin listener ended");
             }
         });
-        let webhooks = Webhooks::start(proxy.webhooks(), &proxy.pool(), &gateway.tasks);
-        let observing = observe::observe(proxy.registry().clone(), feed, webhooks);
+        let observing = observe::observe(Arc::clone(&live), feed);
         gateway.tasks.spawn_until_cut(observing);
-        gateway
-            .tasks
-            .spawn(accept(traffic, proxy, gateway.tasks.clone()));
+        let accepting = accept(traffic, live, gateway.tasks.clone());
+        gateway.tasks.spawn(accepting);
         tracing::info!(listen = %gateway.addr, admin_listen = %gateway.admin_addr, "serving");
         Ok(gateway)
+    }
+
+    /// Reads the configuration anew and goes by it from the next call on; calls in flight end as they began. Breakers keep
+    /// their states, with new settings where these changed; those to which no call leads any more are forgotten. Keys that
+    /// cannot change in a running process keep their values, with a note for each.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the new configuration: then nothing has changed.
+    pub async fn reload(&self) -> Result<Reloaded, ReloadError> {
+        self.live.reload().await
     }
 
     /// Where callers connect.
@@ -134,8 +165,9 @@ impl Gateway {
     /// Takes no new calls, lets those in flight finish for up to `drain`, and cuts the rest; then the state is written.
     /// Dropping the future cuts at once.
     pub async fn shutdown(mut self) {
-        tracing::info!(drain = ?self.drain, "draining");
-        match self.tasks.drain(self.drain).await {
+        let drain = self.live.proxy().config().limits.drain;
+        tracing::info!(?drain, "draining");
+        match self.tasks.drain(drain).await {
             0 => tracing::info!("drained"),
             cut => tracing::warn!(cut, "drain ended with connections still busy"),
         }
@@ -186,14 +218,14 @@ fn local_addr(key: &'static str, listener: &TcpListener) -> Result<SocketAddr, S
     })
 }
 
-async fn accept(listener: TcpListener, proxy: Arc<Proxy>, tasks: Tasks) {
+async fn accept(listener: TcpListener, live: Arc<Live>, tasks: Tasks) {
     loop {
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             () = tasks.draining() => return,
         };
         match accepted {
-            Ok((stream, _)) => tasks.spawn(serve(stream, Arc::clone(&proxy), tasks.clone())),
+            Ok((stream, _)) => tasks.spawn(serve(stream, Arc::clone(&live), tasks.clone())),
             Err(error) => {
                 // Out of file descriptors, mostly: a pause keeps the loop from spinning until some are free.
                 tracing::warn!(%error, "a connection could not be accepted");
@@ -204,13 +236,13 @@ async fn accept(listener: TcpListener, proxy: Arc<Proxy>, tasks: Tasks) {
 }
 
 /// One caller's connection. The call in flight is dropped with it as soon as the caller is gone.
-async fn serve(stream: TcpStream, proxy: Arc<Proxy>, tasks: Tasks) {
+async fn serve(stream: TcpStream, live: Arc<Live>, tasks: Tasks) {
     // Without it small events would wait for one another; a socket that refuses the option still works.
     drop(stream.set_nodelay(true));
-    let (line, watch) = Caller::at(stream, proxy.write_idle());
+    let (line, watch) = Caller::at(stream, live.proxy().write_idle());
     let caller = watch.caller();
     let service = service_fn(move |request| {
-        let (proxy, caller) = (Arc::clone(&proxy), caller.clone());
+        let (proxy, caller) = (live.proxy(), caller.clone());
         async move { Ok::<_, Infallible>(proxy::handle(proxy, request, caller).await) }
     });
     // Who leaves is the watch's to tell: hyper would take the end of what a caller sends for the end of his interest.

@@ -5,24 +5,19 @@ use std::task::{Context, Poll};
 
 use http_body::{Body, Frame, SizeHint};
 
-use super::Waiting;
-
-/// A body, and the call that ends with it; none where the answer was at hand before anybody was asked.
-pub(crate) struct Awaited<B> {
+/// A body, and what is held until it is gone, such as the call that ends with it.
+pub(crate) struct Awaited<B, H> {
     body: B,
-    _waiting: Option<Waiting>,
+    _held: H,
 }
 
-impl<B> Awaited<B> {
-    pub(crate) fn new(body: B, waiting: Option<Waiting>) -> Self {
-        Self {
-            body,
-            _waiting: waiting,
-        }
+impl<B, H> Awaited<B, H> {
+    pub(crate) const fn new(body: B, held: H) -> Self {
+        Self { body, _held: held }
     }
 }
 
-impl<B: Body + Unpin> Body for Awaited<B> {
+impl<B: Body + Unpin, H: Unpin> Body for Awaited<B, H> {
     type Data = B::Data;
     type Error = B::Error;
 

@@ -31,6 +31,14 @@ impl ReplayMemory {
         }
     }
 
+    /// The same bytes under other bounds.
+    pub(crate) fn with(&self, limits: &Limits) -> Self {
+        Self {
+            used: Arc::clone(&self.used),
+            ..Self::new(limits)
+        }
+    }
+
     /// Makes room for a body of so many bytes, if there is any.
     pub(crate) fn keep(&self, bytes: usize) -> Replay {
         let bytes = bytes as u64;

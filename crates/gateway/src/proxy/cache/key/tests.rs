@@ -5,6 +5,7 @@ use fuseline_llm::{Fallback, RequestFacts};
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
 
+use super::super::super::ingress::Lane;
 use super::super::super::replay::ReplayMemory;
 use super::*;
 use crate::config::{Overrides, Sources};
@@ -16,7 +17,7 @@ struct Asked<'a> {
     path: &'a str,
     headers: &'a [(&'static str, &'static str)],
     body: &'a str,
-    route: usize,
+    route: &'static str,
 }
 
 impl Default for Asked<'_> {
@@ -25,7 +26,7 @@ impl Default for Asked<'_> {
             path: CHAT,
             headers: &[],
             body: BODY,
-            route: 0,
+            route: "*",
         }
     }
 }
@@ -66,11 +67,11 @@ impl Asked<'_> {
             headers,
             replay: ReplayMemory::new(&limits).keep(body.len()),
             body,
-            lane: Lane::Route(self.route),
+            lane: Lane::Route(0),
             fallback: Fallback::On,
             slot: None,
         };
-        Slot::of(&call, tenant)
+        Slot::of(&call, self.route, tenant)
     }
 
     fn plain(&self) -> Digest {
@@ -148,7 +149,7 @@ fn who_asks_by_which_route_and_under_which_beta_does_too() {
         with(&[("anthropic-beta", "one")]),
         with(&[("accept-encoding", "gzip")]),
         Asked {
-            route: 1,
+            route: "m",
             ..Asked::default()
         }
         .plain(),

@@ -1,0 +1,124 @@
+//! How a proxy under one configuration takes over from the one under the last: what is known of breakers, targets and
+//! callers goes on; what is written in the configuration is made anew. Calls in flight stay with the old one.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fuseline_core::{Scope, ScopeName};
+use secrecy::ExposeSecret as _;
+
+use super::cache::Cache;
+use super::client::Clients;
+use super::guard::Guards;
+use super::roster::Roster;
+use super::upstream::Upstream;
+use super::{BuildError, Proxy, crypto, wants_cache};
+use crate::config::{Config, Credential, TimeoutSpec};
+
+impl Proxy {
+    /// The one that comes after this one. Nothing changes yet: see [`take_over`](Self::take_over).
+    pub(crate) fn successor(&self, config: Config) -> Result<Self, BuildError> {
+        let is_same_wire = config.authorities == self.config.authorities
+            && connect_limits(&config) == connect_limits(&self.config);
+        let clients = if is_same_wire {
+            Arc::clone(&self.clients)
+        } else {
+            Arc::new(Clients::new(crypto(), &config.authorities)?)
+        };
+        let upstreams = Upstream::all(&config)?;
+        // From here on nothing can fail: a bound of a target holds for its calls in flight as well.
+        let mut rosters = Roster::all(&config);
+        for (roster, model) in rosters.iter_mut().zip(lanes(&config)) {
+            let same = lanes(&self.config).position(|other| other == model);
+            if let Some(old) = same.and_then(|at| self.rosters.get(at)) {
+                roster.inherit(old);
+            }
+        }
+        let kept = self.cache.as_ref();
+        let kept = kept.filter(|_| config.cache == self.config.cache);
+        let cache = || kept.map_or_else(|| Arc::new(Cache::new(&config.cache)), Arc::clone);
+        Ok(Self {
+            upstreams,
+            guards: Guards::over(self.registry().clone(), &config),
+            clients,
+            rosters,
+            cache: wants_cache(&config).then(cache),
+            replay: self.replay.with(&config.limits),
+            classifier: config.classifier(),
+            lasting: self.lasting.clone(),
+            config: Arc::new(config),
+        })
+    }
+
+    /// Breakers and metrics follow this configuration, which comes after `old`: settings that changed are changed, breakers
+    /// that are gone are forgotten, and all others stay as they are.
+    pub(crate) fn take_over(&self, old: &Config) {
+        let now = self.registry().now();
+        for breaker in self.registry().breakers() {
+            let name = breaker.name();
+            if self.is_other_key(name, old) {
+                self.registry().remove(name);
+                continue;
+            }
+            match self.config.policy_of(name) {
+                Some(policy) if policy != breaker.policy() => breaker.reconfigure(policy, now),
+                Some(_) => {}
+                None => self.registry().remove(name),
+            }
+        }
+        self.metrics().set_catalogue(self.config.catalogue());
+    }
+
+    /// Forgets the breakers that calls under an earlier configuration have made anew, and to which no call leads any more.
+    pub(crate) fn sweep(&self, old: &Config) {
+        for breaker in self.registry().breakers() {
+            let name = breaker.name();
+            if old.leads_to(name) && !self.config.leads_to(name) {
+                self.registry().remove(name);
+            }
+        }
+    }
+
+    /// Whether another key than before stands where this breaker's key stood, or whose keys they are has changed.
+    fn is_other_key(&self, name: &ScopeName, old: &Config) -> bool {
+        if name.scope() != Scope::Key {
+            return false;
+        }
+        let credential = |config: &Config| {
+            let provider = config.providers.get(name.provider_name())?;
+            let keys = match &provider.credential {
+                Credential::Caller => return Some(None),
+                Credential::Keys(keys) => keys,
+            };
+            let place: usize = name.part()?.parse().ok()?;
+            Some(Some(keys.get(place)?.expose_secret().to_owned()))
+        };
+        credential(old) != credential(&self.config)
+    }
+}
+
+/// What each roster is of: a route's model, or a provider's name.
+fn lanes(config: &Config) -> impl Iterator<Item = &str> {
+    let providers = config.providers.keys().map(String::as_str);
+    let routes = config.routes.iter().map(|route| route.model.as_str());
+    let (providers, routes) = match config.pass_through {
+        true => (Some(providers), None),
+        false => (None, Some(routes)),
+    };
+    let providers = providers.into_iter().flatten();
+    providers.chain(routes.into_iter().flatten())
+}
+
+/// The different times that connections may take.
+fn connect_limits(config: &Config) -> BTreeSet<Option<Duration>> {
+    let of = |timeouts: &TimeoutSpec| timeouts.connect;
+    let providers = config
+        .providers
+        .values()
+        .map(|provider| of(&provider.timeouts));
+    let models = config.models.iter().map(|rule| of(&rule.timeouts));
+    let routes = config.routes.iter().map(|route| of(&route.timeouts));
+    let usual = std::iter::once(of(&config.timeouts));
+    usual.chain(providers).chain(models).chain(routes).collect()
+}
