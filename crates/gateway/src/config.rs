@@ -51,7 +51,7 @@ pub use load::{LogFormat, Overrides, Sources};
 pub use model::ModelRule;
 pub use pattern::Pattern;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
-pub use reference::{Key, keys, template};
+pub use reference::{Key, keys, reference_page, template};
 pub use route::{Elsewhere, OnExhausted, OnKind, Price, Route, Strategy, Target};
 pub use timeouts::{TimeoutSpec, Timeouts};
 pub use webhook::{Webhook, WebhookFormat, WebhookUrl};

@@ -5,6 +5,18 @@ use secrecy::{ExposeSecret as _, SecretString};
 use super::document::Document;
 use super::{Config, entry};
 
+/// The keys that hold until the process ends.
+pub(super) const LASTING: [&str; 8] = [
+    "listen",
+    "admin_listen",
+    "state",
+    "fleet",
+    "fleet_prefix",
+    "log",
+    "log_format",
+    "max_breakers",
+];
+
 impl Config {
     /// Takes over from the configuration in force what holds until the process ends; a note for each key that says
     /// otherwise.
@@ -17,29 +29,17 @@ impl Config {
         let is_other_fleet = exposed(&self.fleet) != exposed(&in_force.fleet);
         self.fleet.clone_from(&in_force.fleet);
         let (own, theirs) = (&mut self.limits, &in_force.limits);
-        let lasting = [
-            ("listen", keep(&mut self.listen, &in_force.listen)),
-            (
-                "admin_listen",
-                keep(&mut self.admin_listen, &in_force.admin_listen),
-            ),
-            ("state", keep(&mut self.state, &in_force.state)),
-            ("fleet", is_other_fleet),
-            (
-                "fleet_prefix",
-                keep(&mut self.fleet_prefix, &in_force.fleet_prefix),
-            ),
-            ("log", keep(&mut self.log, &in_force.log)),
-            (
-                "log_format",
-                keep(&mut self.log_format, &in_force.log_format),
-            ),
-            (
-                "max_breakers",
-                keep(&mut own.max_breakers, &theirs.max_breakers),
-            ),
+        let are_others = [
+            keep(&mut self.listen, &in_force.listen),
+            keep(&mut self.admin_listen, &in_force.admin_listen),
+            keep(&mut self.state, &in_force.state),
+            is_other_fleet,
+            keep(&mut self.fleet_prefix, &in_force.fleet_prefix),
+            keep(&mut self.log, &in_force.log),
+            keep(&mut self.log_format, &in_force.log_format),
+            keep(&mut own.max_breakers, &theirs.max_breakers),
         ];
-        for (key, is_other) in lasting {
+        for (key, is_other) in LASTING.into_iter().zip(are_others) {
             entry::copy(&mut self.entries, key, &in_force.entries);
             if is_other {
                 document.note(key, "takes effect with the next start");

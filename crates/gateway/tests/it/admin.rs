@@ -15,7 +15,7 @@ async fn heard(feed: &mut Incoming) -> String {
     String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
 }
 
-fn with(
+pub(crate) fn with(
     mut request: Request<Full<Bytes>>,
     name: &'static str,
     value: &str,

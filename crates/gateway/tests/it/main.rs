@@ -24,6 +24,7 @@ mod mock;
 mod operator;
 mod outage;
 mod proxy;
+mod reload;
 mod replay;
 mod routing;
 mod shutdown;
