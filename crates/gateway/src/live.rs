@@ -15,8 +15,8 @@ use crate::proxy::{BuildError, Proxy};
 use crate::shutdown::Tasks;
 use crate::webhook::Webhooks;
 
-/// How often what calls under an earlier configuration have left behind is looked for, as long as there are any.
-const SWEEP: Duration = Duration::from_secs(1);
+/// How often breakers are looked through for what calls under an earlier configuration have made, as long as there are any.
+const ADJUST: Duration = Duration::from_secs(1);
 /// Most keys and mistakes that the log names.
 const MAX_NAMED: usize = 20;
 
@@ -126,15 +126,15 @@ impl Live {
         })
     }
 
-    /// Until the last call under an earlier configuration is over, forgets the breakers that such calls bring back.
+    /// Until the last call under an earlier configuration is over, sees to the breakers that such calls make.
     async fn see_off(self: Arc<Self>, old: Weak<Proxy>, config: Arc<Config>) {
         loop {
             let is_last = old.strong_count() == 0;
-            self.proxy().sweep(&config);
+            self.proxy().adjust(&config);
             if is_last {
                 return;
             }
-            tokio::time::sleep(SWEEP).await;
+            tokio::time::sleep(ADJUST).await;
         }
     }
 }

@@ -5,17 +5,16 @@ use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
 use super::cache::CacheSpec;
 use super::check::Survey;
 use super::document::Document;
-use super::entry::{self, Shown};
 use super::finding::{Finding, Report, Severity};
 use super::heartbeats::Heartbeats;
 use super::limits::Limits;
 use super::model::ModelRule;
+use super::overrides::Overrides;
 use super::provider::Provider;
 use super::reader::{Choices, Section};
 use super::reference::Row;
@@ -37,7 +36,7 @@ const LEVELS: &Choices<LevelFilter> = &[
     ("trace", LevelFilter::TRACE),
 ];
 
-const FORMATS: &Choices<LogFormat> = &[
+pub(super) const FORMATS: &Choices<LogFormat> = &[
     ("auto", LogFormat::Auto),
     ("json", LogFormat::Json),
     ("human", LogFormat::Human),
@@ -54,40 +53,6 @@ pub enum LogFormat {
     Json,
     /// For people.
     Human,
-}
-
-/// What flags and the environment say; each stands above the file's key of the same name.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct Overrides {
-    /// Where callers connect [default: 127.0.0.1:8080]
-    #[arg(long, env = "FUSELINE_LISTEN", value_name = "ADDRESS")]
-    pub listen: Option<SocketAddr>,
-    /// Where operators and scrapers connect [default: 127.0.0.1:8081]
-    #[arg(long, env = "FUSELINE_ADMIN_LISTEN", value_name = "ADDRESS")]
-    pub admin_listen: Option<SocketAddr>,
-    /// The file that keeps breaker states, or "off" [default: fuseline.db]
-    #[arg(long, env = "FUSELINE_STATE", value_name = "FILE")]
-    pub state: Option<String>,
-    /// The Redis by which replicas act as one
-    #[arg(
-        long,
-        env = "FUSELINE_FLEET",
-        value_name = "URL",
-        hide_env_values = true
-    )]
-    pub fleet: Option<SecretString>,
-    /// How much is logged: off, error, warn, info, debug or trace [default: info]
-    #[arg(long, env = "FUSELINE_LOG", value_name = "LEVEL")]
-    pub log: Option<LevelFilter>,
-    /// How lines of the log are written: auto is for people at a terminal, else JSON [default: auto]
-    #[arg(
-        long,
-        env = "FUSELINE_LOG_FORMAT",
-        value_name = "FORMAT",
-        hide_possible_values = true,
-        value_enum
-    )]
-    pub log_format: Option<LogFormat>,
 }
 
 /// Where a configuration comes from.
@@ -294,38 +259,6 @@ impl Config {
         }
         config
     }
-
-    fn override_with(&mut self, over: &Overrides) {
-        self.listen = over.listen.unwrap_or(self.listen);
-        self.admin_listen = over.admin_listen.unwrap_or(self.admin_listen);
-        self.log = over.log.unwrap_or(self.log);
-        self.log_format = over.log_format.unwrap_or(self.log_format);
-        if let Some(state) = &over.state {
-            self.state = state_file(state);
-        }
-        if let Some(fleet) = &over.fleet {
-            self.fleet = Some(fleet.clone());
-            let secret = Shown::Secret(fleet.clone());
-            entry::put(&mut self.entries, "fleet", secret);
-        }
-        let format = |format: LogFormat| FORMATS.iter().find(|(_, other)| *other == format);
-        let format = over.log_format.and_then(format);
-        let texts = [
-            ("listen", over.listen.map(|listen| listen.to_string())),
-            (
-                "admin_listen",
-                over.admin_listen.map(|listen| listen.to_string()),
-            ),
-            ("state", over.state.clone()),
-            ("log", over.log.map(|level| level.to_string())),
-            ("log_format", format.map(|(name, _)| (*name).to_owned())),
-        ];
-        for (key, text) in texts {
-            if let Some(text) = text {
-                entry::put(&mut self.entries, key, Shown::Plain(text.into()));
-            }
-        }
-    }
 }
 
 /// What every key of a fleet begins with.
@@ -348,7 +281,7 @@ pub(super) fn rows() -> Vec<Row> {
     document.reference.unwrap_or_default()
 }
 
-fn state_file(text: &str) -> Option<PathBuf> {
+pub(super) fn state_file(text: &str) -> Option<PathBuf> {
     (text != "off").then(|| text.into())
 }
 

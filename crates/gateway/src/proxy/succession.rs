@@ -51,31 +51,29 @@ impl Proxy {
         })
     }
 
-    /// Breakers and metrics follow this configuration, which comes after `old`: settings that changed are changed, breakers
-    /// that are gone are forgotten, and all others stay as they are.
+    /// Breakers and metrics follow this configuration, which comes after `old`.
     pub(crate) fn take_over(&self, old: &Config) {
-        let now = self.registry().now();
         for breaker in self.registry().breakers() {
-            let name = breaker.name();
-            if self.is_other_key(name, old) {
-                self.registry().remove(name);
-                continue;
-            }
-            match self.config.policy_of(name) {
-                Some(policy) if policy != breaker.policy() => breaker.reconfigure(policy, now),
-                Some(_) => {}
-                None => self.registry().remove(name),
+            if self.is_other_key(breaker.name(), old) {
+                self.registry().remove(breaker.name());
             }
         }
+        self.adjust(old);
         self.metrics().set_catalogue(self.config.catalogue());
     }
 
-    /// Forgets the breakers that calls under an earlier configuration have made anew, and to which no call leads any more.
-    pub(crate) fn sweep(&self, old: &Config) {
+    /// Changes the settings of breakers where these are others than under `old`, and forgets those to which calls led then
+    /// and do not lead any more. All others stay as they are. Calls that began under `old` may make one as it was then, so
+    /// this is done until the last of them is over.
+    pub(crate) fn adjust(&self, old: &Config) {
+        let now = self.registry().now();
         for breaker in self.registry().breakers() {
             let name = breaker.name();
-            if old.leads_to(name) && !self.config.leads_to(name) {
-                self.registry().remove(name);
+            match self.config.policy_of(name) {
+                Some(policy) if policy != breaker.policy() => breaker.reconfigure(policy, now),
+                Some(_) => {}
+                None if old.leads_to(name) => self.registry().remove(name),
+                None => {}
             }
         }
     }

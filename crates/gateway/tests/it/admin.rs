@@ -95,6 +95,43 @@ async fn a_token_guards_what_tells_something() {
 }
 
 #[tokio::test]
+async fn report_144_a_wrong_token_and_a_missing_one_learn_the_same_and_nothing_else() {
+    let gateway = gateway("admin_token = \"sesame-open\"\n").await;
+    let described: Value = serde_json::from_str(include_str!("../../openapi.json")).unwrap();
+    let mut told = std::collections::BTreeSet::new();
+    let mut guarded = 0;
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            if operation["security"].is_array() {
+                continue;
+            }
+            guarded += 1;
+            let path = path.replace("{name}", "openai");
+            let ask = || match method.as_str() {
+                "get" => get(&path),
+                _ => post(&path, ""),
+            };
+            let shown = [
+                "",
+                "Bearer",
+                "Bearer sesame-opem",
+                "Basic c2VzYW1l",
+                "Bearer '\"<>{}",
+            ];
+            let wrong = shown.map(|shown| with(ask(), "authorization", shown));
+            for request in std::iter::once(ask()).chain(wrong) {
+                let answer = send(gateway.admin_addr(), request).await;
+                assert_eq!(answer.status, 401, "{method} {path}");
+                told.insert(answer.body);
+            }
+        }
+    }
+    assert_eq!((guarded, told.len()), (12, 1));
+    let told = String::from_utf8(told.first().unwrap().to_vec()).unwrap();
+    assert!(told.len() < 100 && !told.contains("sesame"), "{told}");
+}
+
+#[tokio::test]
 async fn transitions_are_heard_as_they_happen() {
     let mock = Mock::start(Reply::status(503)).await.unwrap();
     let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;

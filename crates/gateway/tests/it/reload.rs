@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use fuseline_gateway::config::{Finding, Overrides, Severity, Sources};
 use fuseline_gateway::{Gateway, ReloadError, Reloaded};
-use fuseline_mock::{Mock, Reply};
+use fuseline_mock::{Mock, Reply, Script};
 use http_body_util::BodyExt as _;
 use serde_json::{Value, json};
 use tempfile::NamedTempFile;
@@ -308,7 +308,7 @@ async fn another_key_in_the_place_of_one_begins_anew() {
     let spent =
         r#"{"error":{"type":"insufficient_quota","code":"insufficient_quota","message":"spent"}}"#;
     let rules = fuseline_mock::Rule::key("one").reply(Reply::status(429).body(spent));
-    let mock = Mock::start(fuseline_mock::Script::always(Reply::ok()).rule(rules));
+    let mock = Mock::start(Script::always(Reply::ok()).rule(rules));
     let mock = mock.await.unwrap();
     let text = |keys: &str| openai("a", &mock.url()).replace("\"key-of-a\"", keys) + &route(&["a"]);
     let reloadable = Reloadable::start(&text("\"one\"")).await;
@@ -386,4 +386,64 @@ async fn a_target_that_leaves_while_it_is_called_does_not_come_back() {
     tokio::time::timeout(Duration::from_secs(1), reloadable.gateway.shutdown())
         .await
         .unwrap();
+}
+
+#[tokio::test]
+async fn a_breaker_that_an_earlier_call_makes_gets_the_new_settings() {
+    let (held, spare) = (Held::start().await, Mock::start(Reply::ok()).await.unwrap());
+    let text = two(&held.url, &spare.url());
+    let reloadable = Reloadable::start(&text).await;
+    let request = post(
+        crate::support::CHAT,
+        r#"{"model":"long","stream":true,"messages":[]}"#,
+    );
+    let stream = open(reloadable.gateway.addr(), request).await;
+    let stricter = "[breaker]\ntrip = [{ rule = \"consecutive\", failures = 2 }]\n";
+    reloadable
+        .reload(&format!("{stricter}{text}"))
+        .await
+        .unwrap();
+    held.go_on();
+    within(stream.into_body().collect()).await.unwrap();
+    until(async || reloadable.breaker("a/long").await["rules"][0]["threshold"] == 2.0).await;
+}
+
+#[tokio::test]
+async fn connections_and_good_answers_stay_and_receivers_of_news_change() {
+    let mock = Mock::start(Script::sequence([
+        Reply::ok().text("kept"),
+        Reply::status(503),
+    ]));
+    let mock = mock.await.unwrap();
+    let news = Mock::start(Reply::ok()).await.unwrap();
+    let with_cache =
+        route(&["a"]).replace("retries = 0", "retries = 0\non_exhausted = [\"cache\"]");
+    let text = format!("{}{with_cache}", openai("a", &mock.url()));
+    let reloadable = Reloadable::start(&text).await;
+    assert_eq!(reloadable.call("m").await.status, 200);
+    let hook = format!("[[webhooks]]\nurl = \"{}\"\n", news.url());
+    let before = route(&["a"]).replace('*', "other");
+    let other = format!("{hook}{}{before}{with_cache}", openai("a", &mock.url()));
+    let changed = reloadable.reload(&other).await.unwrap().changed;
+    assert!(
+        changed.contains(&"webhooks[0].url".to_owned()),
+        "{changed:?}"
+    );
+    for _ in 0..5 {
+        let answer = reloadable.call("m").await;
+        assert_eq!(answer.header("x-fuseline-degraded"), "cache");
+        assert!(String::from_utf8_lossy(&answer.body).contains("kept"));
+    }
+    assert_eq!(
+        (mock.hits(), mock.connections()),
+        (6, 1),
+        "one connection for all of them"
+    );
+    news.wait_for_hits(1, crate::support::SOON).await.unwrap();
+    reloadable.reload(&text).await.unwrap();
+    send(reloadable.gateway.admin_addr(), post("/reset", "")).await;
+    assert_eq!(
+        reloadable.call("m").await.header("x-fuseline-degraded"),
+        "cache"
+    );
 }
