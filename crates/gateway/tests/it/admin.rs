@@ -1,6 +1,7 @@
 //! The admin listener.
 
 use bytes::Bytes;
+use fuseline_core::{Policy, ScopeName};
 use fuseline_mock::{Mock, Reply};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
@@ -165,6 +166,28 @@ async fn transitions_are_heard_as_they_happen() {
     );
     assert!(humantime::parse_rfc3339(opened["at"].as_str().unwrap()).is_ok());
     assert!(opened["until_ms"].as_u64().unwrap() > 10_000);
+}
+
+#[tokio::test]
+async fn a_listener_is_told_how_many_transitions_came_too_fast_for_it() {
+    let gateway = gateway("").await;
+    let mut feed = open(gateway.admin_addr(), get("/events")).await.into_body();
+    assert_eq!(heard(&mut feed).await, ": listening\n\n");
+    let (registry, policy) = (gateway.registry(), Policy::default());
+    // All at once: the feed holds 256.
+    for number in 0..300 {
+        let name = ScopeName::model("openai", &format!("m{number}"));
+        let breaker = registry.get_breaker(&name, &policy, registry.now());
+        breaker.unwrap().force_open(None, registry.now());
+    }
+    let mut told = String::new();
+    while told.matches("event: transition\n").count() < 256 {
+        told.push_str(&heard(&mut feed).await);
+    }
+    assert!(
+        told.starts_with("event: missed\ndata: {\"missed\":44}\n\n"),
+        "{told}"
+    );
 }
 
 #[tokio::test]
