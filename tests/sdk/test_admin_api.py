@@ -28,13 +28,13 @@ def test_requests_made_up_from_the_description_find_nothing(launch, primary, mea
     # A breaker that there is: names that are made up are nobody's.
     (gateway.folder / "schemathesis.toml").write_text('[parameters]\n"path.name" = "primary"\n')
     fuzzer = [FUZZER, "run", DESCRIPTION, "--url", gateway.admin, "--header", f"Authorization: Bearer {TOKEN}"]
-    bounds = ["--exclude-path", ENDLESS, "--max-examples", "15", "--max-time", "8", "--seed", "5"]
-    checks = ["--checks", "all", "--no-color", "--generation-database", "none"]
+    bounds = ["--exclude-path", ENDLESS, "--max-examples", "15", "--seed", "5"]
+    checks = ["--phases", "examples,coverage,fuzzing", "--checks", "all", "--no-color", "--generation-database", "none"]
     run = subprocess.run([*fuzzer, *bounds, *checks], capture_output=True, text=True, timeout=60, cwd=gateway.folder)
     assert run.returncode == 0, run.stdout + run.stderr
-    (cases,) = re.findall(r"(\d+) generated, \1 passed", re.sub(r", (\d+) skipped", "", run.stdout)) or ["0"]
-    measured(f"{cases} requests made up")
-    assert int(cases) >= 50, run.stdout
+    made_up = re.search(r"(\d+) generated, (\d+) passed", run.stdout)
+    measured(f"{made_up[1]} requests made up")
+    assert int(made_up[2]) >= 30, run.stdout
     log = (gateway.folder / "gateway.log").read_text()
     assert "forced by an operator" in log and "the configuration is reloaded" in log
     assert gateway.get("/readyz") == b"ready"
