@@ -7,6 +7,8 @@ command -v promtool >/dev/null || missing+=(prometheus)
 PATH=$PATH:/usr/sbin # where nginx is
 command -v nginx >/dev/null || missing+=(nginx)
 command -v redis-server >/dev/null || missing+=(redis-server)
+command -v curl >/dev/null || missing+=(curl)
+command -v systemd-analyze >/dev/null || missing+=(systemd)
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
 if ((${#missing[@]})); then
     as_root=$([[ $(id -u) == 0 ]] || echo sudo)

@@ -2,13 +2,18 @@
 
 mod classify;
 mod count;
+#[cfg(feature = "serving")]
 mod load;
+#[cfg(feature = "serving")]
 mod process;
+#[cfg(feature = "serving")]
 mod proxy;
 mod quickest;
 mod replay;
 mod scan;
+#[cfg(feature = "serving")]
 mod servers;
+#[cfg(feature = "serving")]
 mod stream;
 
 use anyhow::{Result, bail};
@@ -23,10 +28,14 @@ fn main() -> Result<()> {
         ["count-path", name, times] => count::run(name, times),
         ["replay"] => replay::measure(),
         ["scan"] => scan::measure(),
+        #[cfg(feature = "serving")]
         _ => serving(&args),
+        #[cfg(not(feature = "serving"))]
+        _ => bail!("this measurement needs the feature `serving`"),
     }
 }
 
+#[cfg(feature = "serving")]
 #[tokio::main(worker_threads = 2)]
 async fn serving(args: &[&str]) -> Result<()> {
     match args {

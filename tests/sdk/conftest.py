@@ -147,3 +147,15 @@ def pytest_terminal_summary(terminalreporter):
     for report in terminalreporter.getreports("passed"):
         for name, line in report.user_properties:
             terminalreporter.write_line(f"{name}: {line}")
+
+
+@pytest.fixture
+def stage(tmp_path, monkeypatch):
+    """What a page's snippets run on."""
+    from snippets import KEYS, Stage
+
+    for name, value in KEYS.items():
+        monkeypatch.setenv(name, value)
+    stage = Stage(tmp_path)
+    yield stage
+    stage.close()

@@ -31,7 +31,7 @@ def until(condition, what: str, patience: float = PATIENCE):
 class Gateway:
     """Runs from construction to `stop`. Both listeners choose free ports; the log goes to `gateway.log` in `folder`."""
 
-    def __init__(self, folder: Path, config: str | None = None):
+    def __init__(self, folder: Path, config: str | None = None, environment: dict[str, str] | None = None):
         self.folder = folder
         arguments = []
         if config is not None:
@@ -42,7 +42,7 @@ class Gateway:
         self.process = subprocess.Popen(
             [BINARY, "serve", *arguments],
             cwd=folder,
-            env=os.environ | FREE_PORTS,
+            env=os.environ | FREE_PORTS | (environment or {}),
             stdout=subprocess.PIPE,
             stderr=(folder / "gateway.err").open("wb"),
         )

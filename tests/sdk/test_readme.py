@@ -4,25 +4,15 @@ import os
 import re
 import shlex
 import subprocess
-from pathlib import Path
 
 import pytest
-from conftest import FROM_PRIMARY
-from dialects import ANTHROPIC, OPENAI
 from gateway import BINARY, Gateway
-from provider import Provider, Reply
+from snippets import KEYS, ROOT, blocks
 
-ROOT = Path(__file__).parents[2]
-BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```$", (ROOT / "README.md").read_text(), re.DOTALL | re.MULTILINE)
-LINES = [line for kind, text in BLOCKS if kind in ("sh", "bash", "console") for line in text.splitlines()]
+LINES = [line for text in blocks("README.md", "sh", "bash", "console") for line in text.splitlines()]
 COMMANDS = [line.removeprefix("$ ").split(" #")[0].strip() for line in LINES]
 PROGRAM = "cargo run --release -- "
 RUNS = [command.removeprefix(PROGRAM) for command in COMMANDS if command.startswith(PROGRAM)]
-KEYS = dict.fromkeys(("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GROQ_API_KEY"), "test-key")
-
-
-def texts(kind):
-    return [text for found, text in BLOCKS if found == kind]
 
 
 def test_the_commands_a_newcomer_needs_are_there():
@@ -55,7 +45,7 @@ def test_every_script_exists(command):
     assert os.access(ROOT / shlex.split(command)[0], os.X_OK)
 
 
-@pytest.mark.parametrize("text", texts("toml"))
+@pytest.mark.parametrize("text", blocks("README.md", "toml"))
 def test_every_configuration_is_right(tmp_path, text):
     file = tmp_path / "fuseline.toml"
     file.write_text(text)
@@ -63,31 +53,7 @@ def test_every_configuration_is_right(tmp_path, text):
     assert done.returncode == 0, done.stdout.decode()
 
 
-@pytest.mark.parametrize("text", texts("python"))
-def test_every_call_gets_an_answer(tmp_path, monkeypatch, text):
-    for name, value in KEYS.items():
-        monkeypatch.setenv(name, value)
-    provider = Provider(Reply(text=FROM_PRIMARY))
-    routes = "".join(
-        f"""
-        [providers.{dialect.name}]
-        protocol = "{dialect.name}"
-        base_url = "{provider.url}{dialect.base}"
-        api_key = "test-key"
-        [[routes]]
-        model = "{models}"
-        targets = [{{ provider = "{dialect.name}" }}]
-        """
-        for dialect, models in ((OPENAI, "*"), (ANTHROPIC, "claude-*"))
-    )
-    gateway = Gateway(tmp_path, routes)
-    address = gateway.url.removeprefix("http://")
-    # Without a file each provider has its own prefix, and its real address behind it: here the file's doors stand in.
-    for door, stand_in in (("/openai/v1", "/v1"), ("/anthropic", ""), ("", "")):
-        text = text.replace(f"127.0.0.1:8080{door}", f"{address}{stand_in}")
-    try:
-        exec(compile(text, "README.md", "exec"), {"__name__": "__main__"})
-        assert provider.hits > 0
-    finally:
-        gateway.stop()
-        provider.close()
+@pytest.mark.parametrize("text", blocks("README.md", "python"))
+def test_every_call_gets_an_answer(stage, text):
+    stage.python(text)
+    assert stage.provider.hits > 0

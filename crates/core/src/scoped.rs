@@ -160,6 +160,15 @@ impl Scopes {
         &self.0.policies
     }
 
+    /// Whether so many further failures of the provider, or of the model, would open its circuit.
+    pub fn trips_with(&self, failures: u32, now: Tick) -> bool {
+        let breakers = self.existing();
+        let mut charged = breakers
+            .iter()
+            .filter(|breaker| breaker.name().scope() != Scope::Key);
+        charged.any(|breaker| breaker.snapshot(now).trips_with(failures))
+    }
+
     /// Lets other calls of this key wait until `now + hint`, the hint capped by `max_retry_after`; a shorter hint never
     /// shortens a longer one. Only a success, or an operator's release or reset, clears it.
     pub fn hold(&self, hint: Duration, now: Tick) {

@@ -104,6 +104,24 @@ impl Snapshot {
     pub const fn scope(&self) -> Scope {
         self.name.scope()
     }
+
+    /// Whether so many further failures, with nothing else between them, would meet a rule by which it trips.
+    pub fn trips_with(&self, failures: u32) -> bool {
+        self.rules.iter().any(|rule| rule.is_met_with(failures))
+    }
+}
+
+impl RuleSnapshot {
+    fn is_met_with(&self, failures: u32) -> bool {
+        let hits = self.hits as f64 + f64::from(failures);
+        match (self.rule, self.calls) {
+            ("slow", _) => false,
+            (_, None) => hits >= self.threshold,
+            (_, Some(calls)) => {
+                self.armed && hits / (calls as f64 + f64::from(failures)) >= self.threshold
+            }
+        }
+    }
 }
 
 impl Breaker {

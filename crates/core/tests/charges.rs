@@ -324,3 +324,68 @@ fn who_leaves_a_full_registry_has_no_hold_no_failures_and_rested_longest() {
     get(&bench, "s", 60_000).unwrap();
     assert_eq!(there(&bench), ["r", "s"], "one that is over is not");
 }
+
+#[test]
+fn what_further_failures_would_open_is_told_beforehand_and_changes_nothing() {
+    let window = Duration::from_secs(10);
+    let rules = [
+        (TripRule::Consecutive { failures: 4 }, 3),
+        (
+            TripRule::Window {
+                failures: 6,
+                window,
+            },
+            5,
+        ),
+        (
+            TripRule::Rate {
+                threshold: 0.75,
+                window,
+                min_calls: 2,
+            },
+            5,
+        ),
+        (
+            TripRule::Slow {
+                slower_than: Duration::from_secs(1),
+                threshold: 0.5,
+                window,
+                min_calls: 1,
+            },
+            u32::MAX,
+        ),
+    ];
+    for (rule, needed) in rules {
+        let bench = Bench::new(&PolicySpec {
+            trip: Some(vec![rule]),
+            ..spec()
+        });
+        let scopes = bench.scopes("m");
+        // Two calls went well before one failed.
+        for outcome in [&OK, &OK, &ERROR] {
+            scopes
+                .try_acquire(Duration::ZERO, at(0))
+                .unwrap()
+                .record(outcome, None, at(0));
+        }
+        assert!(!scopes.trips_with(needed - 1, at(0)), "{rule:?}");
+        assert_eq!(
+            scopes.trips_with(needed, at(0)),
+            needed != u32::MAX,
+            "{rule:?}"
+        );
+        for _ in 1..needed.min(9) {
+            scopes
+                .try_acquire(Duration::ZERO, at(0))
+                .unwrap()
+                .record(&ERROR, None, at(0));
+        }
+        let model = bench.find(&ScopeName::model("p", "m"));
+        assert_ne!(model.state(at(0)), State::Open);
+        let last = scopes
+            .try_acquire(Duration::ZERO, at(0))
+            .unwrap()
+            .record(&ERROR, None, at(0));
+        assert_eq!(last.is_empty(), needed == u32::MAX, "{rule:?}");
+    }
+}

@@ -14,6 +14,7 @@ mod client;
 mod coding;
 mod context;
 mod course;
+mod doubts;
 mod driven;
 mod exchange;
 mod exhausted;

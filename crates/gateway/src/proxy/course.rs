@@ -19,6 +19,7 @@ use super::exhausted::{Exhausted, Left};
 use super::ingress::Call;
 use super::outage::OURS;
 use super::refusal::{Cause, Refusal};
+use super::roster::Seat;
 use super::way::{NO_ROOM, Way, admit};
 
 /// How a call ended.
@@ -116,6 +117,7 @@ impl<'c> Course<'c> {
             let now = self.context.now();
             let verdict = match came {
                 Came::Opened(answer) => {
+                    self.prove(at);
                     self.time_stream(at, &answer.rest, now);
                     self.is_ours(at, None, now);
                     return Ending::Opened(answer, attempt, self.plan.patience(now));
@@ -126,11 +128,14 @@ impl<'c> Course<'c> {
                 }
                 Came::Nothing(verdict) => verdict,
             };
-            let standing = attempt.standing(now);
+            let standing = self.standing(at, &attempt, now);
             if self.plan.replaces_connection(&verdict, standing, now) {
                 self.context.replaced();
             } else {
                 self.note(at, &verdict);
+            }
+            if verdict.is_success() {
+                self.prove(at);
             }
             self.time_answer(at, &attempt, now);
             if self.is_ours(at, Some(&verdict.evidence), now) && standing == Standing::Probe {
@@ -145,8 +150,38 @@ impl<'c> Course<'c> {
             attempt.settle(step, self.plan.patience(now), now);
             self.tell_denied_retry();
             // Only a retry goes on under the same permit and in the same place.
-            visit = matches!(step, Step::RetryAfter { .. }).then_some(attempt);
+            visit = matches!(step, Step::RetryAfter { .. }).then(|| self.doubted(at, attempt));
         }
+    }
+
+    /// How the attempt stands. Where others have failed and are being repeated, of which the breakers do not know yet, it
+    /// may not be repeated as well: a crowd in an outage would ask twice each before the circuit opens.
+    fn standing(&self, at: usize, attempt: &Driven, now: Tick) -> Standing {
+        let standing = attempt.standing(now);
+        let is_doubtful = || {
+            let way = self.ways.get(at)?;
+            let own = u32::from(attempt.doubt.is_some());
+            let others = way.seat.as_ref()?.doubts().saturating_sub(own);
+            Some(others > 0 && way.scopes.as_ref()?.trips_with(others + 1, now))
+        };
+        if standing == Standing::Current && is_doubtful() == Some(true) {
+            Standing::Doubtful
+        } else {
+            standing
+        }
+    }
+
+    fn prove(&self, at: usize) {
+        if let Some(seat) = self.ways.get(at).and_then(|way| way.seat.as_ref()) {
+            seat.prove();
+        }
+    }
+
+    /// Its failure is not known to the breakers before it has been repeated.
+    fn doubted(&self, at: usize, mut attempt: Box<Driven>) -> Box<Driven> {
+        let seat = self.ways.get(at).and_then(|way| way.seat.as_ref());
+        attempt.doubt = seat.map(Seat::doubt);
+        attempt
     }
 
     fn next(&mut self, now: Tick) -> Step {

@@ -6,7 +6,7 @@ use fuseline_core::{Clock, Tick};
 use fuseline_llm::{Attempt, Fault, Verdict};
 
 use super::limits::Limit;
-use super::roster::Taken;
+use super::roster::{Doubt, Taken};
 
 /// An attempt with a clock: one that is dropped is cancelled as of that moment.
 pub(crate) struct Driven {
@@ -14,6 +14,8 @@ pub(crate) struct Driven {
     pub(crate) clock: Clock,
     /// Its place among the calls that its target may have at once.
     _place: Option<Taken>,
+    /// While it is repeated.
+    pub(crate) doubt: Option<Doubt>,
 }
 
 impl Driven {
@@ -22,6 +24,7 @@ impl Driven {
             attempt,
             clock,
             _place: place,
+            doubt: None,
         }
     }
 

@@ -11,6 +11,7 @@ use std::time::Duration;
 use fuseline_core::{Kind, Tick};
 use fuseline_llm::{OnFailure, Pace, RetryBudget, Shape, Strategy};
 
+use super::doubts::Doubts;
 use crate::config::{Config, Elsewhere, OnKind, Route, Target};
 
 /// What the calls of a route, or of a provider that is passed through, have in common.
@@ -138,6 +139,7 @@ impl Stop {
 #[derive(Default)]
 pub(crate) struct Seat {
     in_flight: AtomicU32,
+    doubts: Doubts,
     /// Most calls at once.
     places: AtomicU32,
     /// When it was given a call last.
@@ -177,6 +179,25 @@ impl Seat {
         Some(Taken(Arc::clone(self)))
     }
 
+    /// One more call has failed here, and is about to be repeated.
+    pub(crate) fn doubt(self: &Arc<Self>) -> Doubt {
+        Doubt {
+            run: self.doubts.add(),
+            seat: Arc::clone(self),
+        }
+    }
+
+    /// Calls that have failed here since the last good answer and are being repeated: failures of which the breakers do
+    /// not know yet.
+    pub(crate) fn doubts(&self) -> u32 {
+        self.doubts.count()
+    }
+
+    /// A good answer came from here.
+    pub(crate) fn prove(&self) {
+        self.doubts.clear();
+    }
+
     /// For how long no call has been sent there.
     pub(crate) fn left_alone(&self, now: Tick) -> Duration {
         now.since(Tick::from_millis(self.last_ms.load(Ordering::Relaxed)))
@@ -210,6 +231,18 @@ pub(crate) struct Taken(Arc<Seat>);
 impl Drop for Taken {
     fn drop(&mut self) {
         self.0.in_flight.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A failure that a repetition may mend; dropping it says that the call has come to an end.
+pub(crate) struct Doubt {
+    seat: Arc<Seat>,
+    run: u32,
+}
+
+impl Drop for Doubt {
+    fn drop(&mut self) {
+        self.seat.doubts.remove(self.run);
     }
 }
 

@@ -44,6 +44,9 @@ impl Admission {
 pub enum Standing {
     /// Admitted, and still would be.
     Current,
+    /// Admitted, and still would be; but others have failed and are being repeated, and were these failures known, the
+    /// circuit would open.
+    Doubtful,
     /// Admitted as a probe.
     Probe,
     /// The circuit has changed since.

@@ -146,6 +146,26 @@ async fn what_sdks_repeat_uses_the_retries_up_and_then_there_are_none() {
 }
 
 #[tokio::test]
+async fn a_crowd_does_not_ask_a_dead_target_twice_each_and_a_single_call_does() {
+    let scene = Scene::of([Reply::ok(), Reply::ok()], &targets(&["a", "b"])).await;
+    assert_eq!(by(&scene.call().await), "a/m");
+    let dead = Reply::status(503).delay(Duration::from_millis(100));
+    scene.mocks[0].set(dead).await.unwrap();
+    let addr = scene.gateway.addr();
+    let calls = (0..30).map(|_| tokio::spawn(send(addr, chat())));
+    for call in calls.collect::<Vec<_>>() {
+        assert_eq!(by(&call.await.unwrap()), "b/m");
+    }
+    let asked = scene.hits()[0] - 1;
+    // Four may be repeated before the fifth failure, and their failures may come before the breaker opens.
+    assert!((30..=38).contains(&asked), "{asked} requests of 30 calls");
+
+    let scene = Scene::of([again(500), Reply::ok()], &targets(&["a", "b"])).await;
+    assert_eq!(by(&scene.call().await), "b/m");
+    assert_eq!(scene.hits(), [2, 1]);
+}
+
+#[tokio::test]
 async fn a_rule_free_route_has_its_usual_retries() {
     let text = targets(&["a", "b"]) + "retries = 3\n";
     let scene = Scene::of([again(500), Reply::ok()], &text).await;

@@ -360,13 +360,13 @@ fn a_target_due_for_a_probe_goes_first_and_the_others_stand_behind_it() {
 }
 
 #[test]
-fn an_outdated_permit_is_not_repeated() {
-    let mut plan = plan_of(a_and_b(), 1);
-    assert_eq!(plan.next(ready, T0), Step::Try(0));
-    assert_eq!(
-        plan.after(&answered(Kind::ServerError), Standing::Outdated, ready, T0),
-        Step::Try(1)
-    );
+fn an_outdated_permit_is_not_repeated_nor_a_doubtful_one() {
+    for standing in [Standing::Outdated, Standing::Doubtful] {
+        let mut plan = plan_of(a_and_b(), 1);
+        assert_eq!(plan.next(ready, T0), Step::Try(0));
+        let step = plan.after(&answered(Kind::ServerError), standing, ready, T0);
+        assert_eq!(step, Step::Try(1));
+    }
 }
 
 #[test]

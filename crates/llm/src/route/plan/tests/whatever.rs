@@ -68,6 +68,7 @@ fn any_event() -> impl Strategy<Value = Event> {
         &[
             Standing::Current,
             Standing::Current,
+            Standing::Doubtful,
             Standing::Probe,
             Standing::Outdated,
         ][..],
