@@ -13,11 +13,14 @@ mod doors;
 mod entry;
 mod finding;
 mod heartbeats;
+mod identity;
 mod limits;
+mod listener;
 mod load;
 mod model;
 mod overrides;
 mod pattern;
+mod pool;
 mod provider;
 mod reader;
 mod reference;
@@ -47,11 +50,14 @@ pub use cache::CacheSpec;
 pub use entry::{Entry, Origin};
 pub use finding::{Finding, Report, Severity};
 pub use heartbeats::Heartbeats;
+pub use identity::Identity;
 pub use limits::Limits;
+pub use listener::Listener;
 pub use load::{LogFormat, Sources};
 pub use model::ModelRule;
 pub use overrides::Overrides;
 pub use pattern::Pattern;
+pub use pool::PoolSpec;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
 pub use reference::{Key, keys, reference_page, template};
 pub use route::{Elsewhere, OnExhausted, OnKind, Price, Route, Strategy, Target};
@@ -84,6 +90,10 @@ pub struct Config {
     pub authorities: Vec<CertificateDer<'static>>,
     /// Sizes, counts and times that bound the process.
     pub limits: Limits,
+    /// `[listener]`.
+    pub listener: Listener,
+    /// `[pool]`.
+    pub pool: PoolSpec,
     /// Providers by name.
     pub providers: BTreeMap<String, Provider>,
     /// Each provider is served under `/<name>`, with the caller's own key: how the gateway runs without a file.

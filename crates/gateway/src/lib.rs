@@ -12,6 +12,7 @@ mod server;
 mod shutdown;
 mod state;
 mod token;
+mod traffic;
 mod view;
 mod webhook;
 

@@ -18,6 +18,7 @@ mod doubts;
 mod driven;
 mod exchange;
 mod exhausted;
+mod framing;
 mod guard;
 mod head;
 mod headers;
@@ -25,6 +26,7 @@ mod heartbeat;
 mod in_band;
 mod ingress;
 mod limits;
+mod memory;
 mod order;
 mod outage;
 mod own;
@@ -35,9 +37,12 @@ mod respond;
 mod roster;
 mod steering;
 mod story;
+mod strangers;
 mod streamed;
 mod streaming;
 mod succession;
+mod tracked;
+mod upload;
 mod upstream;
 mod watched;
 mod way;
@@ -53,20 +58,25 @@ use fuseline_telemetry::Metrics;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use rustls::crypto::CryptoProvider;
+use tokio::sync::Semaphore;
 
 use crate::caller::{Awaited, Caller};
-use crate::config::{Config, OnExhausted, Route, Timeouts, Webhook};
+use crate::config::{Config, Listener, OnExhausted, Route, Timeouts, Webhook};
 use cache::{Cache, Keeper, Slot, Tenant};
 use client::Clients;
 pub(crate) use client::Pool;
 use context::Context;
-use course::Course;
+use course::{Course, Ending};
 use guard::Guards;
 use ingress::{Answered, Call, Lane};
 use outage::Outage;
+use refusal::Refusal;
+pub(crate) use refusal::unreadable;
 use replay::ReplayMemory;
 use respond::Body;
 use roster::Roster;
+use strangers::Strangers;
+use upload::Uploads;
 use upstream::Upstream;
 use way::Way;
 
@@ -81,6 +91,9 @@ pub(crate) struct Proxy {
     /// Where a route falls back on it.
     cache: Option<Arc<Cache>>,
     replay: ReplayMemory,
+    uploads: Uploads,
+    /// `listener.max_calls`
+    places: Arc<Semaphore>,
     classifier: Arc<Classifier>,
     lasting: Lasting,
 }
@@ -90,6 +103,7 @@ pub(crate) struct Proxy {
 struct Lasting {
     metrics: Metrics,
     outage: Arc<Outage>,
+    strangers: Arc<Strangers>,
     salt: [u8; 16],
     seeds: Arc<AtomicU64>,
 }
@@ -122,8 +136,9 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
     caller: Caller,
 ) -> Response<Awaited<Body, impl Unpin>> {
+    let asking = caller.asks();
     let mut context = Context::begin(proxy.registry(), proxy.metrics(), caller.clone());
-    let mut waiting = None;
+    let (mut waiting, mut place) = (None, None);
     let keeps = proxy.cache.clone();
     let tenant = keeps.is_some().then(|| {
         Tenant::of(
@@ -132,11 +147,17 @@ pub(crate) async fn handle(
             request.uri().query(),
         )
     });
-    let answer = match ingress::read(&proxy.config, &proxy.replay, request).await {
+    let answer = match ingress::read(&proxy, request).await {
         Ok(mut call) => {
             waiting = Some(caller.waits());
+            place = call.place.take();
             call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
-            let ending = Course::new(&proxy, &call, &mut context).run().await;
+            let course = Course::new(&proxy, &call, &mut context);
+            let ending = tokio::select! {
+                biased;
+                ending = course.run() => ending,
+                () = caller.ends() => Ending::Refused(Refusal::shutting_down()),
+            };
             let keeper = keeps
                 .zip(call.slot.take())
                 .map(|(cache, slot)| Keeper::new(cache, slot));
@@ -145,7 +166,7 @@ pub(crate) async fn handle(
         Err(Answered::Here(answer)) => respond::dressed(*answer, context),
         Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
     };
-    answer.map(|body| Awaited::new(body, (waiting, proxy)))
+    answer.map(|body| Awaited::new(body, (waiting, asking, place, proxy)))
 }
 
 impl Proxy {
@@ -158,14 +179,17 @@ impl Proxy {
         let guards = Guards::new(&config, seed);
         Ok(Self {
             upstreams: Upstream::all(&config)?,
-            clients: Arc::new(Clients::new(crypto(), &config.authorities)?),
+            clients: Arc::new(Clients::new(crypto(), &config.authorities, config.pool)?),
             rosters: Roster::all(&config),
             cache: wants_cache(&config).then(|| Arc::new(Cache::new(&config.cache))),
             replay: ReplayMemory::new(&config.limits),
+            uploads: Uploads::new(&config),
+            places: places(&config),
             classifier: config.classifier(),
             lasting: Lasting {
                 metrics: Metrics::new(guards.registry(), config.catalogue()),
                 outage: Arc::default(),
+                strangers: Arc::default(),
                 salt,
                 seeds: Arc::new(AtomicU64::new(seed)),
             },
@@ -204,6 +228,11 @@ impl Proxy {
     /// operator may know of an incident before the first call does.
     pub(crate) fn breaker(&self, name: &str, now: Tick) -> Option<Breaker> {
         self.guards.breaker(&self.config, name, now)
+    }
+
+    /// What bounds the callers' side.
+    pub(crate) fn listener(&self) -> &Listener {
+        &self.config.listener
     }
 
     /// How long a caller may leave unread what no provider's, model's or route's limit is for.
@@ -293,6 +322,11 @@ impl Proxy {
 /// Who does the arithmetic of TLS.
 fn crypto() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// As many calls as there may be at once.
+fn places(config: &Config) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(config.listener.max_calls))
 }
 
 /// Whether answers of the past are given out anywhere.

@@ -1,19 +1,13 @@
 //! `Gateway`: both listeners, from start to drain.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fuseline_core::Registry;
 use fuseline_store::{Fleet, Pump};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use tokio::net::{TcpListener, TcpSocket};
 
-use crate::caller::Caller;
 use crate::config::{Config, Report};
 use crate::fleet::Gauge;
 use crate::live::{Live, Reader, ReloadError, Reloaded};
@@ -21,11 +15,10 @@ use crate::observe::{self, Feed};
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
+use crate::traffic::Traffic;
 use crate::{admin, fleet, proxy, state};
 
-/// Most of an answer that waits here for its caller, and most of a request's head.
-const WRITE_BUFFER: usize = 32 << 10;
-/// The same in the system, in which a caller's slowness would be hidden for as long as it fills.
+/// Most of an answer that waits in the system for its caller, in which a caller's slowness would be hidden for as long as it fills.
 const SEND_BUFFER: u32 = 64 << 10;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -95,7 +88,7 @@ impl Gateway {
     }
 
     async fn run(config: Config, reader: Option<Reader>) -> Result<Self, StartError> {
-        let traffic = bind("listen", config.listen)?;
+        let callers = bind("listen", config.listen)?;
         let operators = bind("admin_listen", config.admin_listen)?;
         let (is_kept, is_fleet) = (config.state.is_some(), config.fleet.is_some());
         let kept = state::open(&config);
@@ -107,7 +100,7 @@ impl Gateway {
         // What is restored comes first: what the fleet says is newer.
         let fleet = fleet::join(&live);
         let gateway = Self {
-            addr: local_addr("listen", &traffic)?,
+            addr: local_addr("listen", &callers)?,
             admin_addr: local_addr("admin_listen", &operators)?,
             registry,
             tasks,
@@ -131,8 +124,8 @@ impl Gateway {
         });
         let observing = observe::observe(Arc::clone(&live), feed);
         gateway.tasks.spawn_until_cut(observing);
-        let accepting = accept(traffic, live, gateway.tasks.clone());
-        gateway.tasks.spawn(accepting);
+        let traffic = Traffic::new(live, gateway.tasks.clone());
+        gateway.tasks.spawn(traffic.accept(callers));
         tracing::info!(listen = %gateway.addr, admin_listen = %gateway.admin_addr, "serving");
         Ok(gateway)
     }
@@ -162,11 +155,19 @@ impl Gateway {
         &self.registry
     }
 
-    /// Takes no new calls, lets those in flight finish for up to `drain`, and cuts the rest; then the state is written.
-    /// Dropping the future cuts at once.
+    /// Turns readiness off, and after `drain_delay` takes no new calls; lets those in flight finish for up to `drain`, and
+    /// ends the rest, streams with an error event; then the state is written. Dropping the future cuts at once.
     pub async fn shutdown(mut self) {
-        let drain = self.live.proxy().config().limits.drain;
-        tracing::info!(?drain, "draining");
+        let (drain_delay, drain) = {
+            let proxy = self.live.proxy();
+            let limits = &proxy.config().limits;
+            (limits.drain_delay, limits.drain)
+        };
+        tracing::info!(delay = ?drain_delay, ?drain, "draining");
+        self.tasks.announce();
+        if !drain_delay.is_zero() {
+            tokio::time::sleep(drain_delay).await;
+        }
         match self.tasks.drain(drain).await {
             0 => tracing::info!("drained"),
             cut => tracing::warn!(cut, "drain ended with connections still busy"),
@@ -216,58 +217,4 @@ fn local_addr(key: &'static str, listener: &TcpListener) -> Result<SocketAddr, S
         address: unknown,
         cause,
     })
-}
-
-async fn accept(listener: TcpListener, live: Arc<Live>, tasks: Tasks) {
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = tasks.draining() => return,
-        };
-        match accepted {
-            Ok((stream, _)) => tasks.spawn(serve(stream, Arc::clone(&live), tasks.clone())),
-            Err(error) => {
-                // Out of file descriptors, mostly: a pause keeps the loop from spinning until some are free.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-    }
-}
-
-/// One caller's connection. The call in flight is dropped with it as soon as the caller is gone.
-async fn serve(stream: TcpStream, live: Arc<Live>, tasks: Tasks) {
-    // Without it small events would wait for one another; a socket that refuses the option still works.
-    drop(stream.set_nodelay(true));
-    let (line, watch) = Caller::at(stream, live.proxy().write_idle());
-    let caller = watch.caller();
-    let service = service_fn(move |request| {
-        let (proxy, caller) = (live.proxy(), caller.clone());
-        async move { Ok::<_, Infallible>(proxy::handle(proxy, request, caller).await) }
-    });
-    // Who leaves is the watch's to tell: hyper would take the end of what a caller sends for the end of his interest.
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .half_close(true)
-        .max_buf_size(WRITE_BUFFER)
-        .serve_connection(TokioIo::new(line), service);
-    let mut connection = std::pin::pin!(connection);
-    let mut gone = std::pin::pin!(watch.gone());
-    let mut is_draining = false;
-    loop {
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::trace!(%error, "a caller's connection ended");
-                }
-                return;
-            }
-            gone = gone.as_mut() => return tracing::trace!(?gone, "a caller is gone"),
-            () = tasks.draining(), if !is_draining => {
-                is_draining = true;
-                connection.as_mut().graceful_shutdown();
-            }
-        }
-    }
 }

@@ -13,8 +13,10 @@ use super::document::Document;
 use super::finding::{Finding, Report, Severity};
 use super::heartbeats::Heartbeats;
 use super::limits::Limits;
+use super::listener::Listener;
 use super::model::ModelRule;
 use super::overrides::Overrides;
+use super::pool::PoolSpec;
 use super::provider::Provider;
 use super::reader::{Choices, Section};
 use super::reference::Row;
@@ -221,6 +223,8 @@ impl Config {
             ),
             authorities: authorities::read(section),
             limits: Limits::read(section),
+            listener: section.table("listener", Listener::read),
+            pool: section.table("pool", PoolSpec::read),
             timeouts: section.table("timeouts", TimeoutSpec::read),
             heartbeats: section.table("heartbeats", Heartbeats::read),
             webhooks: section.list("webhooks", Webhook::read),

@@ -6,7 +6,7 @@ use super::document::Document;
 use super::{Config, entry};
 
 /// The keys that hold until the process ends.
-pub(super) const LASTING: [&str; 8] = [
+pub(super) const LASTING: [&str; 9] = [
     "listen",
     "admin_listen",
     "state",
@@ -15,6 +15,7 @@ pub(super) const LASTING: [&str; 8] = [
     "log",
     "log_format",
     "max_breakers",
+    "listener.max_connections",
 ];
 
 impl Config {
@@ -38,6 +39,10 @@ impl Config {
             keep(&mut self.log, &in_force.log),
             keep(&mut self.log_format, &in_force.log_format),
             keep(&mut own.max_breakers, &theirs.max_breakers),
+            keep(
+                &mut self.listener.max_connections,
+                &in_force.listener.max_connections,
+            ),
         ];
         for (key, is_other) in LASTING.into_iter().zip(are_others) {
             entry::copy(&mut self.entries, key, &in_force.entries);

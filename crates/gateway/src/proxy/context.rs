@@ -275,6 +275,16 @@ impl Drop for Context {
             first_token: streamed.and_then(|stream| stream.first_token),
             by_fallback: outcome == CallOutcome::Success && self.answerer != Answerer::First,
         });
+        if is_ours && status == Some(401) {
+            // Anybody can cause it; the log tells of all of them together.
+            return tracing::debug!(
+                request_id = self.id,
+                status,
+                took_ms,
+                why = self.why,
+                "call"
+            );
+        }
         let mut kind = self.kind.map(Kind::as_str);
         if let (Some(Kind::Cancelled), Some(limit)) = (self.kind, self.caller.slow()) {
             self.because(format_args!("the caller took nothing for {limit:?}"));

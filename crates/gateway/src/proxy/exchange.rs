@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
-use super::client::{Pool, Proven, fault};
+use super::client::{Pool, fault, send};
 use super::coding::{Readable, is_coded};
 use super::driven::Driven;
 use super::head::{for_the_caller, framing, is_good, is_no_answer, text_of};
@@ -72,12 +72,11 @@ impl Exchange<'_> {
     ) -> Came {
         let (sent, since) = (attempt.now(), Instant::now());
         let limit = self.judge.limits.until_read(self.facts.shape());
-        let response = match timeout_at(since + limit.after, pool.request(request)).await {
+        let response = match timeout_at(since + limit.after, send(pool, request)).await {
             Ok(Ok(response)) => response,
             Ok(Err(error)) => return Came::Nothing(attempt.fault(fault(&error))),
             Err(_) => return self.late(attempt, limit),
         };
-        Proven::note(&response);
         let now = attempt.now();
         attempt.head(response.status().as_u16(), now);
         let (head, body) = response.into_parts();

@@ -114,6 +114,10 @@ impl Body for Streaming {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
         let this = &mut *self;
+        if this.call.caller().is_ending() {
+            let Watched { guard, clock, .. } = &mut *this.watched;
+            guard.stopped(clock.now());
+        }
         loop {
             this.settle();
             let Watched {

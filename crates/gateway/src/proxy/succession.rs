@@ -13,18 +13,19 @@ use super::client::Clients;
 use super::guard::Guards;
 use super::roster::Roster;
 use super::upstream::Upstream;
-use super::{BuildError, Proxy, crypto, wants_cache};
+use super::{BuildError, Proxy, crypto, places, wants_cache};
 use crate::config::{Config, Credential, TimeoutSpec};
 
 impl Proxy {
     /// The one that comes after this one. Nothing changes yet: see [`take_over`](Self::take_over).
     pub(crate) fn successor(&self, config: Config) -> Result<Self, BuildError> {
         let is_same_wire = config.authorities == self.config.authorities
+            && config.pool == self.config.pool
             && connect_limits(&config) == connect_limits(&self.config);
         let clients = if is_same_wire {
             Arc::clone(&self.clients)
         } else {
-            Arc::new(Clients::new(crypto(), &config.authorities)?)
+            Arc::new(Clients::new(crypto(), &config.authorities, config.pool)?)
         };
         let upstreams = Upstream::all(&config)?;
         // From here on nothing can fail: a bound of a target holds for its calls in flight as well.
@@ -45,6 +46,12 @@ impl Proxy {
             rosters,
             cache: wants_cache(&config).then(cache),
             replay: self.replay.with(&config.limits),
+            uploads: self.uploads.with(&config),
+            places: if config.listener.max_calls == self.config.listener.max_calls {
+                Arc::clone(&self.places)
+            } else {
+                places(&config)
+            },
             classifier: config.classifier(),
             lasting: self.lasting.clone(),
             config: Arc::new(config),

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::support::{post, send, until};
 
 /// Each is a secret; the last one is so only in the body of a provider.
-const SECRETS: [&str; 9] = [
+const SECRETS: [&str; 10] = [
     "canary-provider-key",
     "canary-in-the-base",
     "canary-client-token",
@@ -21,6 +21,7 @@ const SECRETS: [&str; 9] = [
     "canary-of-the-caller",
     "canary-in-the-query",
     "canary-in-the-body",
+    "canary-in-the-answer",
     "sk-proj-canary0123456789abcdef",
 ];
 
@@ -98,7 +99,7 @@ impl Drop for Talkative {
 }
 
 #[tokio::test]
-async fn no_output_holds_a_secret_at_trace_level_in_either_format() {
+async fn report_142_and_143_no_output_holds_a_secret_at_trace_level_in_either_format() {
     for format in ["json", "human"] {
         searched(format).await;
     }
@@ -108,7 +109,8 @@ async fn searched(format: &str) {
     let quoting = Reply::status(401).body(
         r#"{"error":{"message":"Incorrect API key provided: sk-proj-canary0123456789abcdef."}}"#,
     );
-    let script = Script::always(Reply::status(500)).rule(Rule::model("quoted").reply(quoting));
+    let failing = Reply::status(500).header("set-cookie", "canary-in-the-answer");
+    let script = Script::always(failing).rule(Rule::model("quoted").reply(quoting));
     let mock = Mock::start(script).await.unwrap();
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("fuseline.toml");
@@ -128,12 +130,17 @@ api_key = "canary-provider-key"
 protocol = "openai"
 base_url = "http://127.0.0.1:9/v1?key=canary-in-the-base"
 api_key = "canary-provider-key"
+[providers.secured]
+protocol = "openai"
+base_url = "https://{addr}/v1?key=canary-in-the-base"
+api_key = "canary-provider-key"
 [[routes]]
 model = "*"
 retries = 0
-targets = [{{ provider = "a" }}, {{ provider = "gone" }}]
+targets = [{{ provider = "a" }}, {{ provider = "gone" }}, {{ provider = "secured" }}]
 "#,
-        url = mock.url()
+        url = mock.url(),
+        addr = mock.addr(),
     );
     std::fs::write(&config, text).unwrap();
     let program = Talkative::start(&config, format);
@@ -143,10 +150,22 @@ targets = [{{ provider = "a" }}, {{ provider = "gone" }}]
         let mut call = post("/v1/chat/completions?key=canary-in-the-query", body);
         let token = "Bearer canary-client-token".parse().unwrap();
         call.headers_mut().insert("authorization", token);
-        let cookie = "canary-of-the-caller".parse().unwrap();
-        call.headers_mut().insert("cookie", cookie);
+        for name in [
+            "cookie",
+            "proxy-authorization",
+            "x-api-key",
+            "api-key",
+            "x-goog-api-key",
+            "x-amz-security-token",
+        ] {
+            let secret = "canary-of-the-caller".parse().unwrap();
+            call.headers_mut().insert(name, secret);
+        }
         let answer = send(program.listen, call).await;
-        let mut head = format!("{:?}", answer.headers);
+        let mut headers = answer.headers.clone();
+        // It is the caller's.
+        headers.remove("set-cookie");
+        let mut head = format!("{headers:?}");
         if model != "quoted" {
             head += &String::from_utf8_lossy(&answer.body);
         }

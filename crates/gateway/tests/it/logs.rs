@@ -285,3 +285,29 @@ async fn a_call_that_was_served_from_the_cache_says_so() {
     );
     assert!(calls[2]["kind"].is_null(), "{calls:?}");
 }
+
+#[tokio::test]
+async fn report_144_callers_without_the_right_token_are_told_of_together() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_env_filter("off,fuseline=info");
+    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+    let mock = Mock::start(Reply::ok()).await.unwrap();
+    let text = format!(
+        "client_tokens = [\"right\"]\n{}{}",
+        openai("a", &mock.url()),
+        route(&["a"])
+    );
+    let gateway = gateway(&text).await;
+    for _ in 0..20 {
+        let answer = send(gateway.addr(), crate::support::chat()).await;
+        assert_eq!(answer.status, 401);
+    }
+    let told = lines.of("callers showed no client token, or a wrong one");
+    assert_eq!((told.len(), told[0]["calls"].as_u64()), (1, Some(1)));
+    assert_eq!(lines.of("call"), [Value::Null; 0]);
+    assert_eq!(mock.connections(), 0);
+}

@@ -48,7 +48,7 @@ impl<'c> Course<'c> {
     pub(super) fn prepare(&mut self, at: usize) -> Result<Prepared<'c>, Refusal> {
         self.answers(at);
         let Some(way) = self.ways.get(at) else {
-            return Err(Refusal::unreadable());
+            return Err(Refusal::unsendable());
         };
         if self.context.is_first() {
             self.count_first();
@@ -57,7 +57,7 @@ impl<'c> Course<'c> {
         let mut request = way
             .upstream
             .request(self.call, way.model.as_deref(), way.key)
-            .map_err(|_| Refusal::unreadable())?;
+            .map_err(|_| Refusal::unsendable())?;
         self.name(request.headers_mut());
         let timeouts = self.timeouts(way);
         let limits = self.limits(&timeouts, self.context.now());

@@ -6,6 +6,7 @@ use http::Method;
 use http::header::{HeaderName, HeaderValue};
 
 use super::super::super::ingress::Lane;
+use super::super::super::memory::Memory;
 use super::super::super::replay::ReplayMemory;
 use super::*;
 use crate::config::{Overrides, Sources};
@@ -70,6 +71,8 @@ impl Asked<'_> {
             lane: Lane::Route(0),
             fallback: Fallback::On,
             slot: None,
+            place: None,
+            _share: Memory::new(0).share(),
         };
         Slot::of(&call, self.route, tenant)
     }
