@@ -49,8 +49,8 @@ def launch(tmp_path):
     """Starts a gateway with a configuration, and sees to it that it ends well."""
     started = []
 
-    def start(config: str) -> Gateway:
-        gateway = Gateway(tmp_path, config)
+    def start(config: str, environment: dict[str, str] | None = None) -> Gateway:
+        gateway = Gateway(tmp_path, config, environment)
         started.append(gateway)
         return gateway
 

@@ -29,7 +29,8 @@ def until(condition, what: str, patience: float = PATIENCE):
 
 
 class Gateway:
-    """Runs from construction to `stop`. Both listeners choose free ports; the log goes to `gateway.log` in `folder`."""
+    """Runs from construction to `stop`. Both listeners choose free ports, unless `environment` names others; the log goes to
+    `gateway.log` in `folder`."""
 
     def __init__(self, folder: Path, config: str | None = None, environment: dict[str, str] | None = None):
         self.folder = folder

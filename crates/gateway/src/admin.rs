@@ -1,4 +1,5 @@
-//! The admin listener: health, readiness, metrics, the breakers as they stand and as they change, and the operator's hand.
+//! The admin listener: health, readiness, metrics, the breakers as they stand and as they change, the operator's hand, and a
+//! page that shows it all.
 //!
 //! A breaker's name is one segment of a path: `openai%2Fgpt-5` is the model `gpt-5` at `openai`, `openai%23key` a key.
 
@@ -6,6 +7,7 @@ mod commands;
 mod configuration;
 mod door;
 mod events;
+mod page;
 #[cfg(test)]
 mod tests;
 
@@ -13,7 +15,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::StatusCode;
 use axum::http::header::{ALLOW, CONTENT_TYPE};
 use axum::middleware::{from_fn_with_state, map_response};
@@ -96,7 +98,8 @@ impl Admin {
     }
 }
 
-/// The routes. Health and readiness are for those who watch over the process, and ask for no token.
+/// The routes. Health and readiness are for those who watch over the process, and ask for no token; nor does the page, which
+/// asks its reader for it.
 pub(crate) fn router(admin: Admin) -> Router {
     let guarded = routes_of(guarded())
         .layer(DefaultBodyLimit::max(MAX_COMMAND))
@@ -113,8 +116,13 @@ fn routes_of<const N: usize>(routes: [(&str, MethodRouter<Admin>); N]) -> Router
 }
 
 /// What `openapi.json` describes, these and the following.
-fn unguarded() -> [(&'static str, MethodRouter<Admin>); 2] {
-    [("/healthz", get("ok")), ("/readyz", get(ready))]
+fn unguarded() -> [(&'static str, MethodRouter<Admin>); 4] {
+    [
+        ("/", get(page::index)),
+        ("/ui/{file}", get(page::file)),
+        ("/healthz", get("ok")),
+        ("/readyz", get(ready)),
+    ]
 }
 
 fn guarded() -> [(&'static str, MethodRouter<Admin>); 12] {
@@ -242,6 +250,7 @@ async fn reset_all(State(admin): State<Admin>) -> Response {
     Json(json!({ "reset": reset })).into_response()
 }
 
-async fn events(State(admin): State<Admin>) -> Response {
-    admin.0.seats.listen()
+async fn events(State(admin): State<Admin>, RawQuery(query): RawQuery) -> Response {
+    let proxy = admin.proxy();
+    admin.0.seats.listen(query.as_deref(), proxy.registry())
 }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use fuseline_core::Registry;
 use fuseline_telemetry::TransitionReader;
 use tokio::sync::broadcast;
 
@@ -32,6 +33,25 @@ impl Feed {
     }
 }
 
+/// The latest transitions that breakers still know of, oldest first, at most so many.
+pub(crate) fn past(registry: &Registry, most: usize) -> Vec<Event> {
+    let known = TransitionReader::default().read(registry);
+    let (now, wall) = (registry.now(), time_of_day());
+    let earlier = known.len().saturating_sub(most);
+    let latest = known.iter().skip(earlier);
+    latest
+        .map(|observed| Event::of(observed, now, wall))
+        .collect()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "people and other systems are told the time of day"
+)]
+fn time_of_day() -> SystemTime {
+    SystemTime::now()
+}
+
 /// Reads on and on.
 pub(crate) async fn observe(live: Arc<Live>, feed: Feed) {
     let registry = live.proxy().registry().clone();
@@ -39,11 +59,7 @@ pub(crate) async fn observe(live: Arc<Live>, feed: Feed) {
     loop {
         tokio::time::sleep(EVERY).await;
         let news = reader.read(&registry);
-        #[expect(
-            clippy::disallowed_methods,
-            reason = "people and other systems are told the time of day"
-        )]
-        let wall = SystemTime::now();
+        let wall = time_of_day();
         let webhooks = live.webhooks();
         for observed in &news {
             observed.log();

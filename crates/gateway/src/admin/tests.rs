@@ -84,7 +84,7 @@ async fn every_route_is_described_with_its_methods_and_nothing_else_is() {
             let answer = ask(
                 &mut router,
                 method.as_str(),
-                &path.replace("{name}", "a"),
+                &path.replace("{name}", "a").replace("{file}", "app.js"),
                 "",
             )
             .await;

@@ -11,6 +11,7 @@ mod cli;
 mod coded;
 mod config;
 mod connections;
+mod dashboard;
 mod demo;
 mod exhausted;
 mod fallback;
