@@ -63,8 +63,8 @@ use tokio::sync::Semaphore;
 use crate::caller::{Awaited, Caller};
 use crate::config::{Config, Listener, OnExhausted, Route, Timeouts, Webhook};
 use cache::{Cache, Keeper, Slot, Tenant};
-use client::Clients;
 pub(crate) use client::Pool;
+use client::{Clients, Reuse};
 use context::Context;
 use course::{Course, Ending};
 use guard::Guards;
@@ -221,7 +221,7 @@ impl Proxy {
     /// Connections for what is no call.
     pub(crate) fn pool(&self) -> Pool {
         let connect = self.config.usual_timeouts().connect;
-        self.clients.with_connect_timeout(connect)
+        self.clients.with_connect_timeout(connect, Reuse::Allowed)
     }
 
     /// The breaker of this name as it is written out. One of a provider, or of a model of one, is made if need be: an

@@ -28,11 +28,19 @@ use crate::config::PoolSpec;
 /// A client for requests whose body is at hand.
 pub(crate) type Pool = Client<Timed, Full<Bytes>>;
 
-/// The pools, by connect timeout; as many as the configuration has different ones.
+/// The pools, by connect timeout; as many as the configuration has different ones, and as many that keep nothing.
 pub(crate) struct Clients {
     connector: HttpsConnector<HttpConnector>,
     settings: PoolSpec,
-    pools: Mutex<BTreeMap<Duration, Pool>>,
+    pools: Mutex<BTreeMap<(Duration, Reuse), Pool>>,
+}
+
+/// Whether a request may go over a connection that stands already, and leaves its own for the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reuse {
+    #[default]
+    Allowed,
+    Refused,
 }
 
 /// Most of an answer that is read before the caller takes it, and most of a head; an HTTP/2 stream may send a bit more.
@@ -78,9 +86,9 @@ impl Clients {
     }
 
     /// The pool whose connections must stand within `limit`.
-    pub(crate) fn with_connect_timeout(&self, limit: Duration) -> Pool {
+    pub(crate) fn with_connect_timeout(&self, limit: Duration, reuse: Reuse) -> Pool {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let pool = pools.entry(limit).or_insert_with(|| {
+        let pool = pools.entry((limit, reuse)).or_insert_with(|| {
             let mut builder = Client::builder(TokioExecutor::new());
             builder
                 .timer(TokioTimer::new())
@@ -91,6 +99,9 @@ impl Clients {
                 .http1_max_buf_size(READ_AHEAD)
                 .http2_initial_stream_window_size(STREAM_WINDOW)
                 .http2_initial_connection_window_size(CONNECTION_WINDOW);
+            if reuse == Reuse::Refused {
+                builder.pool_max_idle_per_host(0);
+            }
             builder.build(Timed {
                 inner: self.connector.clone(),
                 limit,
@@ -169,6 +180,19 @@ pub(crate) fn fault(error: &ClientError) -> Fault {
         }
     }
     found
+}
+
+/// Where one connection of the pool has died unnoticed, so may have others of its age. By HTTP/2 there is but one, and
+/// all of its calls find the next one.
+pub(crate) fn reuse_after(fault: Fault, error: &ClientError) -> Reuse {
+    let is_one_of_many = error
+        .connect_info()
+        .is_some_and(|connected| !connected.is_negotiated_h2());
+    if fault == Fault::Stale && is_one_of_many {
+        Reuse::Refused
+    } else {
+        Reuse::Allowed
+    }
 }
 
 /// Whether the peer said of an HTTP/2 stream that it did not begin with it.

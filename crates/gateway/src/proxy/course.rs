@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 
 use super::Proxy;
 use super::cache::Kept;
+use super::client::Reuse;
 use super::context::Context;
 use super::driven::Driven;
 use super::exchange::{Answer, Came, Flow};
@@ -58,6 +59,8 @@ pub(crate) struct Course<'c> {
     is_denial_told: bool,
     /// Its budget is the caller's own.
     is_hurried: bool,
+    /// Of the next attempt's connection.
+    reuse: Reuse,
 }
 
 impl<'c> Course<'c> {
@@ -85,6 +88,7 @@ impl<'c> Course<'c> {
             last: None,
             is_denial_told: false,
             is_hurried,
+            reuse: Reuse::Allowed,
         }
     }
 
@@ -131,6 +135,7 @@ impl<'c> Course<'c> {
             let standing = self.standing(at, &attempt, now);
             if self.plan.replaces_connection(&verdict, standing, now) {
                 self.context.replaced();
+                self.reuse = attempt.reuse;
             } else {
                 self.note(at, &verdict);
             }

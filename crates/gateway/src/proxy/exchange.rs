@@ -13,7 +13,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
-use super::client::{Pool, fault, send};
+use super::client::{Pool, fault, reuse_after, send};
 use super::coding::{Readable, is_coded};
 use super::driven::Driven;
 use super::head::{for_the_caller, framing, is_good, is_no_answer, text_of};
@@ -74,7 +74,11 @@ impl Exchange<'_> {
         let limit = self.judge.limits.until_read(self.facts.shape());
         let response = match timeout_at(since + limit.after, send(pool, request)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => return Came::Nothing(attempt.fault(fault(&error))),
+            Ok(Err(error)) => {
+                let fault = fault(&error);
+                attempt.reuse = reuse_after(fault, &error);
+                return Came::Nothing(attempt.fault(fault));
+            }
             Err(_) => return self.late(attempt, limit),
         };
         let now = attempt.now();

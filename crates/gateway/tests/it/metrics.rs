@@ -293,7 +293,7 @@ async fn the_guide_names_metrics_and_requests_that_there_are() {
         );
         requests += 1;
     }
-    assert_eq!(requests, 15);
+    assert_eq!(requests, 16);
     let (_, toml) = guide.split_once("```toml\n").unwrap();
     let (toml, _) = toml.split_once("\n```").unwrap();
     let toml = toml.replace("{ env = \"SLACK_WEBHOOK\" }", "\"https://hooks.example/x\"");

@@ -71,9 +71,11 @@ impl<'c> Course<'c> {
             },
             heartbeat: self.proxy.config.heartbeats.of(self.call.facts.protocol()),
         };
+        let reuse = std::mem::take(&mut self.reuse);
+        let clients = &self.proxy.clients;
         Ok(Prepared {
             exchange,
-            pool: self.proxy.clients.with_connect_timeout(timeouts.connect),
+            pool: clients.with_connect_timeout(timeouts.connect, reuse),
             request,
         })
     }
