@@ -14,6 +14,8 @@ mod scan;
 #[cfg(feature = "serving")]
 mod servers;
 #[cfg(feature = "serving")]
+mod state;
+#[cfg(feature = "serving")]
 mod stream;
 
 use anyhow::{Result, bail};
@@ -40,10 +42,14 @@ fn main() -> Result<()> {
 async fn serving(args: &[&str]) -> Result<()> {
     match args {
         ["proxy"] => proxy::measure().await,
+        ["state"] => state::measure(state::Effort::FULL).await,
+        ["state", "quick"] => state::measure(state::Effort::QUICK).await,
         ["stream"] => stream::measure().await,
         // Started by the measurements themselves, each in its own process so that its CPU and memory can be told apart.
         ["serve", "upstream"] => servers::upstream().await,
         ["serve", name] => servers::bare_proxy(name).await,
-        _ => bail!("usage: bench/run classify|count|hot|proxy|replay|scan|stream, or count --save"),
+        _ => bail!(
+            "usage: bench/run classify|count|hot|proxy|replay|scan|state|stream, count --save, or state quick"
+        ),
     }
 }

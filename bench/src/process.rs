@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
@@ -37,11 +38,29 @@ impl Server {
         })
     }
 
+    /// The gateway as it is shipped, by this file.
+    pub(crate) async fn gateway(config: &Path) -> Result<Self> {
+        let port = free_port()?;
+        let address = format!("127.0.0.1:{port}");
+        let child = Command::new(std::env::current_exe()?.with_file_name("fuseline"))
+            .args(["serve", "--listen", &address])
+            .args(["--admin-listen", "127.0.0.1:0", "--config"])
+            .arg(config)
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .context("fuseline does not start; bench/run builds it")?;
+        wait_for(&address).await?;
+        Ok(Self {
+            address,
+            child,
+            directory: None,
+        })
+    }
+
     /// nginx with these contents of its `server` block, under a directory of its own.
     pub(crate) async fn nginx(server: &str, upstream: &str) -> Result<Self> {
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?
-            .local_addr()?
-            .port();
+        let port = free_port()?;
         let directory = std::env::temp_dir().join(format!("fuseline-bench-nginx-{port}"));
         fs::create_dir_all(&directory)?;
         let config = directory.join("nginx.conf");
@@ -56,12 +75,7 @@ impl Server {
             .spawn()
             .context("nginx does not start; is the package installed?")?;
         let address = format!("127.0.0.1:{port}");
-        for _ in 0..100 {
-            if tokio::net::TcpStream::connect(&address).await.is_ok() {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        wait_for(&address).await?;
         Ok(Self {
             address,
             child,
@@ -135,6 +149,22 @@ impl Server {
         }
         Ok(())
     }
+}
+
+pub(crate) fn free_port() -> Result<u16> {
+    let free = std::net::TcpListener::bind("127.0.0.1:0")?;
+    Ok(free.local_addr()?.port())
+}
+
+/// Until somebody listens there.
+pub(crate) async fn wait_for(address: &str) -> Result<()> {
+    for _ in 0..250 {
+        if tokio::net::TcpStream::connect(address).await.is_ok() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    bail!("nobody listens on {address} after 5 s")
 }
 
 fn paths(directory: &Path) -> [std::ffi::OsString; 4] {

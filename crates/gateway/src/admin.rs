@@ -80,7 +80,13 @@ impl Admin {
     /// Does something to the breaker of this name, and shows it afterwards.
     fn with(&self, name: &str, act: impl FnOnce(&Breaker, Tick) -> Result<(), String>) -> Response {
         let now = self.now();
-        let Some(breaker) = self.proxy().breaker(name, now) else {
+        let proxy = self.proxy();
+        let elsewhere = || {
+            let troubled = self.0.gauge.troubled();
+            let named = troubled.iter().find(|one| one.to_string() == name)?;
+            proxy.shared_breaker(named, now)
+        };
+        let Some(breaker) = proxy.breaker(name, now).or_else(elsewhere) else {
             let why = format!(
                 "no breaker is called {name:?}, nor a provider or a model of one; GET /breakers lists them"
             );
@@ -246,7 +252,12 @@ async fn release_all(State(admin): State<Admin>) -> Response {
 }
 
 async fn reset_all(State(admin): State<Admin>) -> Response {
-    let reset = commands::reset_all(admin.proxy().registry());
+    let (proxy, now) = (admin.proxy(), admin.now());
+    // Those, too, that only other replicas know.
+    for name in admin.0.gauge.troubled() {
+        drop(proxy.shared_breaker(&name, now));
+    }
+    let reset = commands::reset_all(proxy.registry());
     Json(json!({ "reset": reset })).into_response()
 }
 

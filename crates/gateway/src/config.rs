@@ -42,10 +42,10 @@ use std::sync::Arc;
 use fuseline_core::{Policy, PolicySpec, Scope, ScopeName};
 use fuseline_llm::{Classifier, reasoning_first_token};
 use fuseline_telemetry::Catalogue;
-use rustls::pki_types::CertificateDer;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
+pub use authorities::Authorities;
 pub use cache::CacheSpec;
 pub use entry::{Entry, Origin};
 pub use finding::{Finding, Report, Severity};
@@ -87,7 +87,7 @@ pub struct Config {
     /// Callers must show one of these, as `authorization: Bearer` or `x-api-key`; empty = nobody is asked.
     pub client_tokens: Vec<SecretString>,
     /// Certificate authorities that are trusted beside the public ones.
-    pub authorities: Vec<CertificateDer<'static>>,
+    pub authorities: Authorities,
     /// Sizes, counts and times that bound the process.
     pub limits: Limits,
     /// `[listener]`.

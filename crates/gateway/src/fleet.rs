@@ -5,27 +5,21 @@
 use std::sync::Arc;
 
 use fuseline_core::ScopeName;
-use fuseline_store::{Fleet, FleetConfig, FleetStatus};
+use fuseline_store::{Fleet, FleetStatus};
 use fuseline_telemetry::FleetState;
-use secrecy::ExposeSecret as _;
 
 use crate::live::Live;
 use crate::state;
 
 /// Joins the fleet; none where none is wanted, or where its address is none.
 pub(crate) fn join(live: &Arc<Live>) -> Option<Fleet> {
-    let proxy = live.proxy();
-    let config = proxy.config();
-    let url = config.fleet.as_ref()?;
     let mut replica = [0; 8];
-    let settings = getrandom::fill(&mut replica).ok().map(|()| FleetConfig {
-        url: url.expose_secret().to_owned(),
-        prefix: config.fleet_prefix.clone(),
-        replica: u64::from_ne_bytes(replica),
-    });
+    getrandom::fill(&mut replica).ok()?;
+    let proxy = live.proxy();
+    let settings = proxy.config().fleet_of(u64::from_ne_bytes(replica))?;
     let live = Arc::clone(live);
     let shares = move |name: &ScopeName| state::policy(live.proxy().config(), name);
-    Fleet::join(proxy.registry(), &settings?, shares)
+    Fleet::join(proxy.registry(), &settings, shares)
         .inspect_err(|error| {
             tracing::warn!(key = "fleet", %error, "this replica decides by itself; calls are served as ever");
         })
@@ -44,6 +38,12 @@ impl Gauge {
     pub(crate) fn new(is_wanted: bool, fleet: Option<&Fleet>) -> Self {
         let status = fleet.map(Fleet::status);
         Self { is_wanted, status }
+    }
+
+    /// The breakers that any replica has trouble with.
+    pub(crate) fn troubled(&self) -> Vec<ScopeName> {
+        let status = self.status.as_ref();
+        status.map_or_else(Vec::new, FleetStatus::troubled)
     }
 
     /// None where no fleet is wanted.

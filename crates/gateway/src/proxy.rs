@@ -52,7 +52,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fuseline_core::{Breaker, Registry, Tick};
+use fuseline_core::{Breaker, Registry, ScopeName, Tick};
 use fuseline_llm::{Classifier, Limits, Operation, Target};
 use fuseline_telemetry::Metrics;
 use http::{Request, Response};
@@ -62,6 +62,7 @@ use tokio::sync::Semaphore;
 
 use crate::caller::{Awaited, Caller};
 use crate::config::{Config, Listener, OnExhausted, Route, Timeouts, Webhook};
+use crate::state;
 use cache::{Cache, Keeper, Slot, Tenant};
 pub(crate) use client::Pool;
 use client::{Clients, Reuse};
@@ -179,7 +180,11 @@ impl Proxy {
         let guards = Guards::new(&config, seed);
         Ok(Self {
             upstreams: Upstream::all(&config)?,
-            clients: Arc::new(Clients::new(crypto(), &config.authorities, config.pool)?),
+            clients: Arc::new(Clients::new(
+                crypto(),
+                &config.authorities.certificates,
+                config.pool,
+            )?),
             rosters: Roster::all(&config),
             cache: wants_cache(&config).then(|| Arc::new(Cache::new(&config.cache))),
             replay: ReplayMemory::new(&config.limits),
@@ -233,6 +238,12 @@ impl Proxy {
     /// What bounds the callers' side.
     pub(crate) fn listener(&self) -> &Listener {
         &self.config.listener
+    }
+
+    /// The breaker of this name, as another replica knows it; made if need be.
+    pub(crate) fn shared_breaker(&self, name: &ScopeName, now: Tick) -> Option<Breaker> {
+        let policy = state::policy(&self.config, name)?;
+        self.registry().get_breaker(name, &policy, now).ok()
     }
 
     /// How long a caller may leave unread what no provider's, model's or route's limit is for.

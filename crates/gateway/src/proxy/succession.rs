@@ -19,13 +19,17 @@ use crate::config::{Config, Credential, TimeoutSpec};
 impl Proxy {
     /// The one that comes after this one. Nothing changes yet: see [`take_over`](Self::take_over).
     pub(crate) fn successor(&self, config: Config) -> Result<Self, BuildError> {
-        let is_same_wire = config.authorities == self.config.authorities
+        let is_same_wire = config.authorities.certificates == self.config.authorities.certificates
             && config.pool == self.config.pool
             && connect_limits(&config) == connect_limits(&self.config);
         let clients = if is_same_wire {
             Arc::clone(&self.clients)
         } else {
-            Arc::new(Clients::new(crypto(), &config.authorities, config.pool)?)
+            Arc::new(Clients::new(
+                crypto(),
+                &config.authorities.certificates,
+                config.pool,
+            )?)
         };
         let upstreams = Upstream::all(&config)?;
         // From here on nothing can fail: a bound of a target holds for its calls in flight as well.
