@@ -5,6 +5,8 @@ mod count;
 #[cfg(feature = "serving")]
 mod load;
 #[cfg(feature = "serving")]
+mod observe;
+#[cfg(feature = "serving")]
 mod process;
 #[cfg(feature = "serving")]
 mod proxy;
@@ -41,6 +43,8 @@ fn main() -> Result<()> {
 #[tokio::main(worker_threads = 2)]
 async fn serving(args: &[&str]) -> Result<()> {
     match args {
+        ["observe"] => observe::measure(false).await,
+        ["observe", "quick"] => observe::measure(true).await,
         ["proxy"] => proxy::measure().await,
         ["state"] => state::measure(state::Effort::FULL).await,
         ["state", "quick"] => state::measure(state::Effort::QUICK).await,
@@ -49,7 +53,7 @@ async fn serving(args: &[&str]) -> Result<()> {
         ["serve", "upstream"] => servers::upstream().await,
         ["serve", name] => servers::bare_proxy(name).await,
         _ => bail!(
-            "usage: bench/run classify|count|hot|proxy|replay|scan|state|stream, count --save, or state quick"
+            "usage: bench/run classify|count|hot|observe|proxy|replay|scan|state|stream, count --save, observe quick, or state quick"
         ),
     }
 }

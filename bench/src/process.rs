@@ -14,6 +14,7 @@ pub(crate) struct Server {
     pub(crate) address: String,
     child: Child,
     directory: Option<PathBuf>,
+    is_nginx: bool,
 }
 
 impl Server {
@@ -35,6 +36,7 @@ impl Server {
             address,
             child,
             directory: None,
+            is_nginx: false,
         })
     }
 
@@ -55,6 +57,7 @@ impl Server {
             address,
             child,
             directory: None,
+            is_nginx: false,
         })
     }
 
@@ -80,7 +83,40 @@ impl Server {
             address,
             child,
             directory: Some(directory),
+            is_nginx: true,
         })
+    }
+
+    /// The gateway's program, under this configuration and on these ports. What it logs goes to a file in a directory of
+    /// its own.
+    pub(crate) async fn fuseline(listen: u16, admin: u16, config: &str) -> Result<Self> {
+        let directory = std::env::temp_dir().join(format!("fuseline-bench-program-{listen}"));
+        fs::create_dir_all(&directory)?;
+        fs::write(directory.join("fuseline.toml"), config)?;
+        let child = Command::new(std::env::current_exe()?.with_file_name("fuseline"))
+            .arg("serve")
+            .args(["--listen", &format!("127.0.0.1:{listen}")])
+            .args(["--admin-listen", &format!("127.0.0.1:{admin}")])
+            .args(["--state", "off", "--log-format", "json"])
+            .current_dir(&directory)
+            .stdout(fs::File::create(directory.join("log"))?)
+            .kill_on_drop(true)
+            .spawn()
+            .context("the gateway does not start; is it built?")?;
+        let address = format!("127.0.0.1:{listen}");
+        wait_for(&address).await?;
+        Ok(Self {
+            address,
+            child,
+            directory: Some(directory),
+            is_nginx: false,
+        })
+    }
+
+    /// How much it has logged, in bytes.
+    pub(crate) fn logged(&self) -> Result<u64> {
+        let directory = self.directory.as_ref().context("it logs nowhere")?;
+        Ok(fs::metadata(directory.join("log"))?.len())
     }
 
     /// Seconds of CPU used so far, user and system, workers included.
@@ -134,18 +170,21 @@ impl Server {
 
     /// Ends the process and waits for it, so that the next measurement has the machine to itself.
     pub(crate) async fn stop(mut self) -> Result<()> {
-        if let Some(directory) = self.directory.take() {
+        let directory = self.directory.take();
+        if let (Some(directory), true) = (&directory, self.is_nginx) {
             // Asked to, the master ends its workers; killed, it would orphan them.
             Command::new("nginx")
                 .args(["-s", "stop"])
-                .args(paths(&directory))
+                .args(paths(directory))
                 .stderr(Stdio::null())
                 .status()
                 .await?;
             self.child.wait().await?;
-            fs::remove_dir_all(directory)?;
         } else {
             self.child.kill().await?;
+        }
+        if let Some(directory) = directory {
+            fs::remove_dir_all(directory)?;
         }
         Ok(())
     }

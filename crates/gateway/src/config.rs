@@ -18,6 +18,7 @@ mod limits;
 mod listener;
 mod load;
 mod model;
+mod otlp;
 mod overrides;
 mod pattern;
 mod pool;
@@ -55,6 +56,7 @@ pub use limits::Limits;
 pub use listener::Listener;
 pub use load::{LogFormat, Sources};
 pub use model::ModelRule;
+pub use otlp::OtlpSpec;
 pub use overrides::Overrides;
 pub use pattern::Pattern;
 pub use pool::PoolSpec;
@@ -108,6 +110,8 @@ pub struct Config {
     pub heartbeats: Heartbeats,
     /// `[cache]`.
     pub cache: CacheSpec,
+    /// `[otlp]`.
+    pub otlp: OtlpSpec,
     /// `[[webhooks]]`.
     pub webhooks: Vec<Webhook>,
     /// `[breaker]`.
@@ -135,6 +139,12 @@ impl Config {
     /// `[[models]]` in the order written. `model` is the name that the provider sees; none for the provider's own
     /// breaker and its keys'.
     pub fn policy(&self, provider: &str, model: Option<&str>) -> Policy {
+        // Every layer was checked by itself and the core judges each key alone, so their sum is sound.
+        Policy::new(&self.policy_spec(provider, model)).unwrap_or_default()
+    }
+
+    /// The same as written, for who lays something on top.
+    pub(crate) fn policy_spec(&self, provider: &str, model: Option<&str>) -> PolicySpec {
         let mut spec = self.breaker.clone();
         if let Some(provider) = self.providers.get(provider) {
             spec = spec.overlaid(&provider.breaker);
@@ -142,8 +152,7 @@ impl Config {
         for rule in self.rules_for(model) {
             spec = spec.overlaid(&rule.breaker);
         }
-        // Every layer was checked by itself and the core judges each key alone, so their sum is sound.
-        Policy::new(&spec).unwrap_or_default()
+        spec
     }
 
     /// Every key with the value that holds, in the order of the alphabet; secrets are masked. Keys without a value, or

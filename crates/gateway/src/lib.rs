@@ -7,6 +7,7 @@ pub mod config;
 mod fleet;
 mod live;
 mod observe;
+mod otlp;
 mod proxy;
 mod server;
 mod shutdown;

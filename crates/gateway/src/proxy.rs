@@ -41,6 +41,7 @@ mod strangers;
 mod streamed;
 mod streaming;
 mod succession;
+mod trace;
 mod tracked;
 mod upload;
 mod upstream;
@@ -54,7 +55,7 @@ use std::time::Duration;
 
 use fuseline_core::{Breaker, Registry, ScopeName, Tick};
 use fuseline_llm::{Classifier, Limits, Operation, Target};
-use fuseline_telemetry::Metrics;
+use fuseline_telemetry::{Metrics, Otlp};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use rustls::crypto::CryptoProvider;
@@ -105,6 +106,8 @@ struct Lasting {
     metrics: Metrics,
     outage: Arc<Outage>,
     strangers: Arc<Strangers>,
+    /// Where spans are exported.
+    otlp: Option<Otlp>,
     salt: [u8; 16],
     seeds: Arc<AtomicU64>,
 }
@@ -138,7 +141,9 @@ pub(crate) async fn handle(
     caller: Caller,
 ) -> Response<Awaited<Body, impl Unpin>> {
     let asking = caller.asks();
-    let mut context = Context::begin(proxy.registry(), proxy.metrics(), caller.clone());
+    let otlp = proxy.lasting.otlp.as_ref();
+    let span = otlp.map(|otlp| otlp.call(request.headers()));
+    let mut context = Context::begin(proxy.registry(), proxy.metrics(), caller.clone(), span);
     let (mut waiting, mut place) = (None, None);
     let keeps = proxy.cache.clone();
     let tenant = keeps.is_some().then(|| {
@@ -151,6 +156,7 @@ pub(crate) async fn handle(
     let answer = match ingress::read(&proxy, request).await {
         Ok(mut call) => {
             waiting = Some(caller.waits());
+            trace::name(&call, &mut context);
             place = call.place.take();
             call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
             let course = Course::new(&proxy, &call, &mut context);
@@ -171,7 +177,7 @@ pub(crate) async fn handle(
 }
 
 impl Proxy {
-    pub(crate) fn new(config: Config) -> Result<Self, BuildError> {
+    pub(crate) fn new(config: Config, otlp: Option<Otlp>) -> Result<Self, BuildError> {
         let (mut salt, mut seed) = ([0; 16], [0; 8]);
         // The system's: TLS's own source takes a tenth of a second to get ready.
         getrandom::fill(&mut salt).map_err(|_| BuildError::Random)?;
@@ -195,6 +201,7 @@ impl Proxy {
                 metrics: Metrics::new(guards.registry(), config.catalogue()),
                 outage: Arc::default(),
                 strangers: Arc::default(),
+                otlp,
                 salt,
                 seeds: Arc::new(AtomicU64::new(seed)),
             },

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use fuseline_core::Registry;
 use fuseline_store::{Fleet, Pump};
+use fuseline_telemetry::{Otlp, OtlpError};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::config::{Config, Report};
@@ -16,7 +17,7 @@ use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
 use crate::traffic::Traffic;
-use crate::{admin, fleet, proxy, state};
+use crate::{admin, fleet, otlp, proxy, state};
 
 /// Most of an answer that waits in the system for its caller, in which a caller's slowness would be hidden for as long as it fills.
 const SEND_BUFFER: u32 = 64 << 10;
@@ -34,6 +35,10 @@ pub struct Gateway {
     pump: Option<Pump>,
     /// None where this replica stands alone.
     fleet: Option<Fleet>,
+    /// None where nothing is exported.
+    otlp: Option<Otlp>,
+    /// The exporter's, which has something to send when all others are done.
+    courier: Tasks,
 }
 
 impl std::fmt::Debug for Gateway {
@@ -63,6 +68,9 @@ pub enum StartError {
     /// The configuration cannot be carried out.
     #[error(transparent)]
     Proxy(#[from] proxy::BuildError),
+    /// Spans and metrics cannot be exported.
+    #[error(transparent)]
+    Otlp(#[from] OtlpError),
 }
 
 impl Gateway {
@@ -92,7 +100,10 @@ impl Gateway {
         let operators = bind("admin_listen", config.admin_listen)?;
         let (is_kept, is_fleet) = (config.state.is_some(), config.fleet.is_some());
         let kept = state::open(&config);
-        let proxy = Arc::new(Proxy::new(config)?);
+        let exporter = config.otlp.settings();
+        let exporter = exporter.as_ref().map(otlp::start).transpose()?;
+        let (otlp, courier) = exporter.unzip();
+        let proxy = Arc::new(Proxy::new(config, otlp.clone())?);
         let registry = proxy.registry().clone();
         let pump = kept.and_then(|kept| kept.restore(&registry));
         let tasks = Tasks::default();
@@ -107,7 +118,17 @@ impl Gateway {
             live: Arc::clone(&live),
             pump,
             fleet,
+            otlp,
+            courier: Tasks::default(),
         };
+        if let (Some(otlp), Some(courier)) = (&gateway.otlp, courier) {
+            let proxy = live.proxy();
+            gateway.courier.spawn_until_cut(courier.work(proxy.pool()));
+            let metrics = proxy.metrics().clone();
+            let meter = Meter::new(is_kept, gateway.pump.as_ref());
+            let gauge = Gauge::new(is_fleet, gateway.fleet.as_ref());
+            otlp.observe(move || metrics.families(meter.read(), gauge.read()));
+        }
         let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
             Arc::clone(&live),
@@ -179,12 +200,16 @@ impl Gateway {
         if let Some(pump) = self.pump.take() {
             state::flush(pump).await;
         }
+        if let Some(otlp) = self.otlp.take() {
+            otlp::flush(otlp).await;
+        }
     }
 }
 
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.tasks.cut();
+        self.courier.cut();
     }
 }
 

@@ -1,14 +1,8 @@
 //! `Reloads`: how often the configuration was read anew, and what came of it.
 
-use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-
+use crate::family::{Family, Series, Value};
 use crate::names;
 
 /// What came of reading the configuration anew.
@@ -39,22 +33,19 @@ impl Reloads {
         let is_refused = came_to == Reload::Refused;
         self.is_refused.store(is_refused, Ordering::Relaxed);
     }
-}
 
-impl Collector for Reloads {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let counter = names::RELOADS;
-        let mut family =
-            encoder.encode_descriptor(counter.name, counter.help, None, MetricType::Counter)?;
-        for (outcome, count) in [("applied", &self.applied), ("refused", &self.refused)] {
-            let labels = [(names::OUTCOME_LABEL, outcome)];
-            let count = ConstCounter::new(count.load(Ordering::Relaxed));
-            count.encode(family.encode_family(&labels)?)?;
-        }
-        let (name, help) = (names::RELOADED, names::RELOADED_HELP);
-        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
+    pub(crate) fn families(&self) -> [Family; 2] {
+        let counts = [("applied", &self.applied), ("refused", &self.refused)];
+        let counts = counts.map(|(outcome, count)| {
+            let count = Value::Count(count.load(Ordering::Relaxed));
+            Series::new([(names::OUTCOME_LABEL, outcome)], count)
+        });
         let is_good = !self.is_refused.load(Ordering::Relaxed);
-        ConstGauge::new(i64::from(is_good)).encode(metric)
+        let is_good = Series::alone(Value::Count(u64::from(is_good)));
+        [
+            Family::counter(names::RELOADS, counts.into()),
+            Family::gauge(names::RELOADED, is_good),
+        ]
     }
 }
 

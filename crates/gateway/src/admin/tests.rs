@@ -35,7 +35,7 @@ fn router() -> Router {
         env: &|_| None,
     };
     let config = sources.load_text(None, Path::new(""), TEXT).config.unwrap();
-    let proxy = Arc::new(Proxy::new(config).unwrap());
+    let proxy = Arc::new(Proxy::new(config, None).unwrap());
     let live = Arc::new(Live::new(proxy, None, Tasks::default()));
     let (meter, gauge) = (Meter::new(false, None), Gauge::default());
     super::router(Admin::new(

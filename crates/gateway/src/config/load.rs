@@ -15,6 +15,7 @@ use super::heartbeats::Heartbeats;
 use super::limits::Limits;
 use super::listener::Listener;
 use super::model::ModelRule;
+use super::otlp::{self, OtlpSpec};
 use super::overrides::Overrides;
 use super::pool::PoolSpec;
 use super::provider::Provider;
@@ -158,6 +159,7 @@ impl Sources<'_> {
             survey.check(&config.classifier(), &mut document);
             doors::check(&config, &survey, self.overrides, &mut document);
             doors::fleet(&config, &mut document);
+            otlp::check(self.overrides, &mut document);
         }
         let findings = document.into_findings();
         let sound = !findings
@@ -227,6 +229,7 @@ impl Config {
             pool: section.table("pool", PoolSpec::read),
             timeouts: section.table("timeouts", TimeoutSpec::read),
             heartbeats: section.table("heartbeats", Heartbeats::read),
+            otlp: section.table("otlp", OtlpSpec::read),
             webhooks: section.list("webhooks", Webhook::read),
             cache: section.table("cache", CacheSpec::read),
             breaker: section.table("breaker", breaker::read),

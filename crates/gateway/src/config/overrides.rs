@@ -41,6 +41,28 @@ pub struct Overrides {
         value_enum
     )]
     pub log_format: Option<LogFormat>,
+    /// The collector that spans and metrics are exported to
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
+    /// Where spans go, if not below --otlp-endpoint
+    #[arg(
+        long,
+        env = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        value_name = "URL",
+        hide = true
+    )]
+    pub otlp_traces_endpoint: Option<String>,
+    /// Where metrics go, if not below --otlp-endpoint
+    #[arg(
+        long,
+        env = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+        value_name = "URL",
+        hide = true
+    )]
+    pub otlp_metrics_endpoint: Option<String>,
+    /// Export nothing
+    #[arg(long, env = "OTEL_SDK_DISABLED", hide = true)]
+    pub otel_sdk_disabled: bool,
 }
 
 impl Config {
@@ -49,6 +71,7 @@ impl Config {
         self.admin_listen = over.admin_listen.unwrap_or(self.admin_listen);
         self.log = over.log.unwrap_or(self.log);
         self.log_format = over.log_format.unwrap_or(self.log_format);
+        self.otlp.override_with(over);
         if let Some(state) = &over.state {
             self.state = state_file(state);
         }
@@ -66,6 +89,7 @@ impl Config {
                 over.admin_listen.map(|listen| listen.to_string()),
             ),
             ("state", over.state.clone()),
+            ("otlp.endpoint", over.otlp_endpoint.clone()),
             ("log", over.log.map(|level| level.to_string())),
             ("log_format", format.map(|(name, _)| (*name).to_owned())),
         ];

@@ -6,7 +6,7 @@ use super::document::Document;
 use super::{Config, entry};
 
 /// The keys that hold until the process ends.
-pub(super) const LASTING: [&str; 9] = [
+pub(super) const LASTING: [&str; 10] = [
     "listen",
     "admin_listen",
     "state",
@@ -16,6 +16,7 @@ pub(super) const LASTING: [&str; 9] = [
     "log_format",
     "max_breakers",
     "listener.max_connections",
+    "otlp",
 ];
 
 impl Config {
@@ -43,6 +44,7 @@ impl Config {
                 &mut self.listener.max_connections,
                 &in_force.listener.max_connections,
             ),
+            keep(&mut self.otlp, &in_force.otlp),
         ];
         for (key, is_other) in LASTING.into_iter().zip(are_others) {
             entry::copy(&mut self.entries, key, &in_force.entries);

@@ -42,7 +42,10 @@ pub fn reference_page() -> String {
 fn overrides(page: &mut String) {
     page.push_str("\n## Environment and flags\n\n| flag | variable | meaning |\n|---|---|---|\n");
     let command = Overrides::augment_args(clap::Command::new(""));
-    for argument in command.get_arguments() {
+    for argument in command
+        .get_arguments()
+        .filter(|argument| !argument.is_hide_set())
+    {
         let flag = argument.get_long().unwrap_or_default();
         let variable = argument.get_env().unwrap_or_default().to_string_lossy();
         let meaning = argument.get_help().map(ToString::to_string);
