@@ -138,6 +138,12 @@ const LAYERS: &[Layer] = &[
         rule: "metrics are telemetry's, databases are the store's, and there is one HTTP client",
     },
     Layer {
+        name: "fuseline-python",
+        ours: &["fuseline", "fuseline-core", "fuseline-store"],
+        outside: Outside::Only(&["bytes", "http", "pyo3", "serde_json"]),
+        rule: "the Python package is a thin surface over the library: whoever awaits does so in Python",
+    },
+    Layer {
         name: "fuseline-bench",
         ours: &[
             "fuseline",

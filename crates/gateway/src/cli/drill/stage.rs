@@ -70,7 +70,8 @@ impl Scene {
         let here = ([127, 0, 0, 1], 0).into();
         (config.listen, config.admin_listen) = (here, here);
         (config.state, config.fleet, config.admin_token) = (None, None, None);
-        (config.listener.identity, config.otlp) = (None, OtlpSpec::default());
+        config.listener.identity = None;
+        (config.otlp.traces, config.otlp.metrics) = (None, None);
         config.limits.drain_delay = Duration::ZERO;
         config.client_tokens.clear();
         config.webhooks.clear();
