@@ -12,7 +12,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout};
 use tokio_util::either::Either;
 
@@ -30,6 +30,8 @@ const WRITE_BUFFER: usize = 32 << 10;
 const KEEPALIVE: Duration = Duration::from_secs(15);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const KEEPALIVE_RETRIES: u32 = 3;
+/// How long a caller who has just connected has for his request once a drain has begun.
+const FIRST_WORD: Duration = Duration::from_secs(1);
 /// How often it is told that no more connections are accepted.
 const TOLD_EVERY: Duration = Duration::from_secs(10);
 
@@ -51,7 +53,7 @@ impl Traffic {
         }
     }
 
-    /// Accepts callers until a drain begins.
+    /// Accepts callers until a drain begins, and then those who had come by then.
     pub(crate) async fn accept(self, listener: TcpListener) {
         let this = Arc::new(self);
         let mut told = None;
@@ -62,22 +64,37 @@ impl Traffic {
             };
             let next = tokio::select! {
                 next = next => next,
-                () = this.tasks.draining() => return,
+                () = this.tasks.draining() => return this.accept_the_last(listener),
             };
             match next {
-                Some((Ok((stream, _)), place)) => {
-                    let serving = Arc::clone(&this);
-                    this.tasks.spawn(async move {
-                        serving.serve(stream).await;
-                        drop(place);
-                    });
-                }
+                Some((Ok((stream, _)), place)) => this.admit(stream, Some(place)),
                 Some((Err(error), _)) => {
                     // Out of file descriptors, mostly: a pause keeps the loop from spinning until some are free.
                     tracing::warn!(%error, "a connection could not be accepted");
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }
                 None => return,
+            }
+        }
+    }
+
+    fn admit(self: &Arc<Self>, stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
+        let serving = Arc::clone(self);
+        self.tasks.spawn(async move {
+            serving.serve(stream).await;
+            drop(place);
+        });
+    }
+
+    /// Those in the system's queue have connected, and may have sent a request: closed unseen, their calls would be lost.
+    fn accept_the_last(self: &Arc<Self>, listener: TcpListener) {
+        let Ok(listener) = listener.into_std() else {
+            return;
+        };
+        while let Ok((stream, _)) = listener.accept() {
+            let is_ready = stream.set_nonblocking(true).is_ok();
+            if let (true, Ok(stream)) = (is_ready, TcpStream::from_std(stream)) {
+                self.admit(stream, None);
             }
         }
     }
@@ -128,8 +145,9 @@ impl Traffic {
     async fn speak(&self, line: impl AsyncRead + AsyncWrite + Unpin, watch: Watch) {
         let caller = watch.caller();
         let front = Front::new(line, caller.clone());
-        let asking = caller.clone();
+        let (asking, has_asked) = (caller.clone(), Notify::new());
         let service = service_fn(|request| {
+            has_asked.notify_one();
             let (proxy, caller) = (self.live.proxy(), asking.clone());
             async move { Ok::<_, Infallible>(proxy::handle(proxy, request, caller).await) }
         });
@@ -142,6 +160,11 @@ impl Traffic {
             .serve_connection(TokioIo::new(front), service);
         let mut connection = std::pin::pin!(connection);
         let mut gone = std::pin::pin!(watch.gone());
+        // Asked to end before it has read anything, hyper closes at once, whatever is on its way.
+        let mut leave = std::pin::pin!(async {
+            self.tasks.draining().await;
+            let _is_silent = timeout(FIRST_WORD, has_asked.notified()).await;
+        });
         let (mut is_draining, mut is_ending) = (false, false);
         loop {
             tokio::select! {
@@ -153,7 +176,7 @@ impl Traffic {
                     return;
                 }
                 gone = gone.as_mut() => return tracing::trace!(?gone, "a caller is gone"),
-                () = self.tasks.draining(), if !is_draining => {
+                () = leave.as_mut(), if !is_draining => {
                     is_draining = true;
                     connection.as_mut().graceful_shutdown();
                 }
