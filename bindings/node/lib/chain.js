@@ -78,6 +78,7 @@ class Chain {
 
 function sleep(wait, signal) {
   return new Promise((resolve, reject) => {
+    if (signal?.aborted) return reject(signal.reason);
     const leave = () => {
       clearTimeout(timer);
       reject(signal.reason);
@@ -87,6 +88,7 @@ function sleep(wait, signal) {
       resolve();
     }, wait);
     signal?.addEventListener("abort", leave, { once: true });
+    return undefined;
   });
 }
 

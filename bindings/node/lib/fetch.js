@@ -9,6 +9,7 @@ const { LONGEST } = require("./streams.js");
 
 const USUAL = { answer: 600_000, idle: 30_000, cancelCountsAfter: 20_000 };
 const MOST_OF_A_BODY = 8 << 20; // what is judged; what is longer has content
+const CLOCK_STEP = 20; // by how much two clocks may differ
 const BODILESS = new Set([101, 204, 205, 304]);
 
 // A stream that nobody reads any more.
@@ -39,7 +40,7 @@ async function answered(call, response) {
   const type = response.headers.get("content-type") ?? "";
   if (response.ok && request.asks && response.body !== null && request.isReadable(type)) {
     call.clear();
-    const watch = new native.Watch(gate.native, call.take(), request, type, gate.limits);
+    const watch = new native.Watch(call.take(), request, type, gate.limits);
     return rebuilt(response, bodyOf(new WatchedBody(call, response.body, watch)));
   }
   if (response.ok && !request.asks) {
@@ -139,8 +140,8 @@ class Call {
   left() {
     const { gate, patience } = this;
     this.settle((place) => {
-      const waited = gate.native.elapsed(place) ?? 0;
-      const isSdksLimit = waited >= patience && patience > 0;
+      const waited = native.elapsed(place) ?? 0;
+      const isSdksLimit = waited + CLOCK_STEP >= patience && patience > 0;
       const isLate = this.caller?.reason?.name === "TimeoutError" || isSdksLimit;
       const inVain = waited >= (gate.limits.cancelCountsAfter ?? USUAL.cancelCountsAfter);
       if (isLate || inVain) gate.failure(place, "timeout");

@@ -5,6 +5,7 @@
 
 const { CircuitOpenError } = require("./errors.js");
 const { known } = require("./judge.js");
+const calls = require("./native.js");
 
 // What a permit whose holder was forgotten goes back by.
 const forgotten = new FinalizationRegistry(({ gate, place }) => gate.cancel(place));
@@ -12,6 +13,7 @@ const forgotten = new FinalizationRegistry(({ gate, place }) => gate.cancel(plac
 class Gate {
   constructor(native, { limits = {}, judge, check, fetch } = {}) {
     this.native = native;
+    this.id = native.id();
     this.limits = limits;
     this.judge = judge;
     this.check = check;
@@ -23,36 +25,36 @@ class Gate {
 
   /** The place of a permit. */
   enter(within) {
-    const place = within === undefined ? this.native.acquire() : this.native.acquireWithin(within);
+    const place = within === undefined ? calls.acquire(this.id) : calls.acquireWithin(this.id, within);
     if (this.listeners !== undefined) this.tell();
     if (typeof place === "number") return place;
     throw new CircuitOpenError(place);
   }
 
   success(place) {
-    this.native.success(place);
+    calls.success(place);
     if (this.listeners !== undefined) this.tell();
   }
 
   failure(place, kind, notes) {
-    this.native.failure(place, kind, notes);
+    calls.failure(place, kind, notes);
     if (this.listeners !== undefined) this.tell();
   }
 
   settle(place, verdict) {
-    const kind = this.native.settle(place, verdict);
+    const kind = calls.settle(place, verdict);
     if (this.listeners !== undefined) this.tell();
     return kind ?? undefined;
   }
 
   cancel(place) {
-    this.native.cancel(place);
+    calls.cancel(place);
     if (this.listeners !== undefined) this.tell();
   }
 
   /** An item of a stream has come: whether that settled the permit, as a probe's proof. */
   item(place) {
-    const isSettled = this.native.item(place);
+    const isSettled = calls.item(place);
     if (this.listeners !== undefined) this.tell();
     return isSettled;
   }

@@ -3,6 +3,7 @@
 "use strict";
 
 const { forgotten } = require("./gate.js");
+const calls = require("./native.js");
 
 class Permit {
   #gate;
@@ -17,7 +18,7 @@ class Permit {
   success(tookMs) {
     return this.#settle((gate, place) => {
       if (tookMs === undefined) gate.success(place);
-      else gate.native.successAfter(place, tookMs);
+      else calls.successAfter(place, tookMs);
     });
   }
 
@@ -47,7 +48,7 @@ class Permit {
   }
 
   progress() {
-    if (!this.isSettled) this.#gate.native.progress(this.#place);
+    if (!this.isSettled) calls.progress(this.#place);
   }
 
   get isSettled() {
@@ -55,15 +56,15 @@ class Permit {
   }
 
   get elapsedMs() {
-    return this.isSettled ? undefined : (this.#gate.native.elapsed(this.#place) ?? undefined);
+    return this.isSettled ? undefined : (calls.elapsed(this.#place) ?? undefined);
   }
 
   get isProbe() {
-    return !this.isSettled && this.#gate.native.isProbe(this.#place);
+    return !this.isSettled && calls.isProbe(this.#place);
   }
 
   get wouldReject() {
-    return this.isSettled ? undefined : (this.#gate.native.wouldReject(this.#place) ?? undefined);
+    return this.isSettled ? undefined : (calls.wouldReject(this.#place) ?? undefined);
   }
 
   #settle(how) {

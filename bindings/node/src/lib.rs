@@ -5,6 +5,7 @@
 //! in his own language. Durations are milliseconds, as JavaScript counts.
 
 pub mod breaker;
+pub mod calls;
 pub mod clock;
 pub mod policy;
 pub mod registry;

@@ -15,7 +15,7 @@ use napi::Env;
 use napi::bindgen_prelude::BufferSlice;
 use napi_derive::napi;
 
-use crate::breaker::Breaker;
+use crate::calls;
 use crate::policy::{in_ms, invalid, ms};
 use crate::verdict::fault_of;
 
@@ -135,7 +135,6 @@ impl Watch {
     /// Takes over the permit at this place.
     #[napi(constructor)]
     pub fn new(
-        breaker: &Breaker,
         place: u32,
         request: &Request,
         content_type: String,
@@ -147,7 +146,7 @@ impl Watch {
                 "a stream of {content_type} cannot be read here"
             )));
         };
-        let Some(permit) = breaker.take(place) else {
+        let Some(permit) = calls::take(place) else {
             return Err(invalid("the permit is settled already"));
         };
         let terms = StreamTerms::new(dialect).framing(framing).timers(timers);

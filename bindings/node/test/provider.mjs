@@ -57,10 +57,16 @@ export class Provider {
   asked = [];
   #replies = [{}];
   #server;
+  #arrived;
 
   /** From now on these, one a request; the last repeats. */
   answer(...replies) {
     this.#replies = replies;
+  }
+
+  /** Until the next request is here. */
+  arrival() {
+    return new Promise((resolve) => (this.#arrived = resolve));
   }
 
   async start() {
@@ -81,6 +87,7 @@ export class Provider {
     this.hits += 1;
     const asked = body === "" ? {} : JSON.parse(body);
     this.asked.push({ path: request.url, headers: request.headers, body: asked });
+    this.#arrived?.();
     response.on("close", () => (this.left += response.writableFinished ? 0 : 1));
     const reply = this.#replies.length > 1 ? this.#replies.shift() : this.#replies[0];
     if (reply.instead === SILENCE) return;
