@@ -114,6 +114,12 @@ const LAYERS: &[Layer] = &[
         rule: "metrics are telemetry's, databases are the store's, and there is one HTTP client",
     },
     Layer {
+        name: "fuseline-node",
+        ours: &["fuseline"],
+        outside: Outside::Only(&["bytes", "http", "napi", "napi-derive", "serde_json", "slab"]),
+        rule: "the Node package is a thin surface over the library: whoever awaits does so in JavaScript",
+    },
+    Layer {
         name: "fuseline-bench",
         ours: &[
             "fuseline",
