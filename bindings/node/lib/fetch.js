@@ -47,15 +47,16 @@ async function answered(call, response) {
     call.clear();
     if (response.body === null) {
       call.settle((place) => gate.success(place));
+      call.done();
       return response;
     }
     return rebuilt(response, bodyOf(new PlainBody(call, response.body, [])));
   }
   const { chunks, rest } = await call.read(response);
   call.judge(response, rest === undefined ? Buffer.concat(chunks) : undefined);
-  if (response.body === null) return response;
-  if (rest === undefined) return rebuilt(response, Buffer.concat(chunks));
-  return rebuilt(response, bodyOf(new PlainBody(call, rest, chunks)));
+  if (rest !== undefined) return rebuilt(response, bodyOf(new PlainBody(call, rest, chunks)));
+  call.done();
+  return response.body === null ? response : rebuilt(response, Buffer.concat(chunks));
 }
 
 /** What is asked for, and by whom. */
@@ -113,7 +114,6 @@ class Call {
   settle(how) {
     const place = this.take();
     if (place !== undefined) how(place);
-    this.done();
   }
 
   judge(response, body) {
@@ -127,13 +127,13 @@ class Call {
   /** There was no answer, or no whole one: what to throw. */
   broke(error) {
     const { gate } = this;
-    if (this.#isLate) {
-      this.settle((place) => gate.failure(place, "timeout"));
-      return this.signal.reason;
+    if (!this.#isLate && this.caller?.aborted) {
+      this.left();
+      return error;
     }
-    if (this.caller?.aborted) this.left();
-    else this.settle((place) => gate.failed(place, error));
-    return error;
+    this.settle((place) => (this.#isLate ? gate.failure(place, "timeout") : gate.failed(place, error)));
+    this.done();
+    return this.#isLate ? this.signal.reason : error;
   }
 
   /** The caller has left. That says nothing, unless his patience was at its end. */
@@ -147,6 +147,7 @@ class Call {
       if (isLate || inVain) gate.failure(place, "timeout");
       else gate.cancel(place);
     });
+    this.done();
   }
 
   /** Reads a body to its end, or as far as it is judged: then there is a rest. */
@@ -276,6 +277,7 @@ class PlainBody {
       const { done, value } = await this.reader.read();
       if (!done) return controller.enqueue(value);
       call.settle((place) => call.gate.success(place));
+      call.done();
       controller.close();
     } catch (error) {
       controller.error(call.broke(error));

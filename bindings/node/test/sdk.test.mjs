@@ -305,3 +305,33 @@ test("a fetch of one's own is what is guarded, and 304 has no body", async () =>
   await left.body.cancel();
   assert.equal(breaker.isHealthy(), true, "a body that is left gives its permit back");
 });
+
+test("an answer longer than what is judged passes whole, and can be left", async () => {
+  const megabytes = "x".repeat(12 << 20);
+  provider.answer({ body: { choices: [{ message: { content: megabytes } }] } });
+  const breaker = new Breaker("long", { ...SMALL, maxInFlight: 1 });
+  const asked = { method: "POST", body: JSON.stringify({ model: "large", messages: QUESTION }) };
+  const whole = await breaker.fetch(`${provider.url}/v1/chat/completions`, asked);
+  assert.equal((await whole.json()).choices[0].message.content.length, megabytes.length);
+  const stop = new AbortController();
+  const left = await breaker.fetch(`${provider.url}/v1/chat/completions`, { ...asked, signal: stop.signal });
+  stop.abort();
+  await assert.rejects(left.text(), { name: "AbortError" });
+  assert.deepEqual([breaker.isHealthy(), breaker.getStatus().run], [true, 0]);
+});
+
+test("limits of a fetch pass while an error's body hangs", async () => {
+  const breaker = new Breaker("hangs", {
+    ...SMALL,
+    timeouts: { idle: 40 },
+    fetch: async (_, { signal }) => {
+      const body = new ReadableStream({
+        start: (controller) => signal.addEventListener("abort", () => controller.error(signal.reason)),
+      });
+      return new Response(body, { status: 503 });
+    },
+  });
+  const response = await breaker.fetch("http://host/v1/chat/completions", { method: "POST", body: "{}" });
+  assert.deepEqual([response.status, await response.text()], [503, ""]);
+  assert.deepEqual(breaker.getStatus().kinds, { server_error: 1 });
+});
