@@ -16,8 +16,10 @@
 mod awaited;
 mod line;
 mod state;
+mod turn;
 
 use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
@@ -30,6 +32,7 @@ use tokio::time::Instant;
 pub(crate) use awaited::Awaited;
 pub(crate) use line::Line;
 use state::{Gone, Outlook, State};
+use turn::Turn;
 
 /// The log's kind of what ended because the caller did not read. Providers are not charged with it.
 pub(crate) const CLIENT_SLOW: &str = "client_slow";
@@ -40,6 +43,9 @@ pub(crate) struct Caller(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
+    turn: Turn,
+    /// His call is to end, whole or not.
+    is_ending: AtomicBool,
 }
 
 impl Caller {
@@ -48,11 +54,48 @@ impl Caller {
     pub(crate) fn at(stream: TcpStream, write_idle: Duration) -> (Line, Watch) {
         let caller = Self(Arc::new(Shared {
             state: Mutex::new(State::new(write_idle)),
+            turn: Turn::default(),
+            is_ending: AtomicBool::new(false),
         }));
         let (read, write) = stream.into_split();
         let read = Arc::new(read);
         let line = Line::new(Arc::clone(&read), write, caller.clone());
         (line, Watch { read, caller })
+    }
+
+    /// The head of a request of his was read: what is sent from now on is the answer.
+    pub(crate) fn asks(&self) -> Asking {
+        self.0.turn.begin();
+        Asking(self.clone())
+    }
+
+    /// Whether what is sent is the answer to a request that was read.
+    pub(crate) fn is_asking(&self) -> bool {
+        self.0.turn.is_ours()
+    }
+
+    /// All that was there to be sent is on its way.
+    pub(crate) fn flushed(&self) {
+        self.0.turn.flushed();
+    }
+
+    /// His call is to end, whole or not. Whoever drives his connection asks it again after this.
+    pub(crate) fn end(&self) {
+        self.0.is_ending.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether his call is to end, whole or not.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.0.is_ending.load(Ordering::Relaxed)
+    }
+
+    /// Resolves once his call is to end. It wakes nobody: see [`end`](Self::end).
+    pub(crate) async fn ends(&self) {
+        std::future::poll_fn(|_| match self.is_ending() {
+            true => Poll::Ready(()),
+            false => Poll::Pending,
+        })
+        .await;
     }
 
     /// A request of his was read whole, and he waits for its answer.
@@ -83,6 +126,15 @@ impl Caller {
 
     fn state(&self) -> MutexGuard<'_, State> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A request whose answer is not yet taken over for sending. It is when this is dropped.
+pub(crate) struct Asking(Caller);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.0.turn.end();
     }
 }
 

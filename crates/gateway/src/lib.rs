@@ -6,11 +6,13 @@ pub mod cli;
 pub mod config;
 mod fleet;
 mod observe;
+mod otlp;
 mod proxy;
 mod server;
 mod shutdown;
 mod state;
 mod token;
+mod traffic;
 mod view;
 mod webhook;
 

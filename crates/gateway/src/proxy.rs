@@ -18,6 +18,7 @@ mod doubts;
 mod driven;
 mod exchange;
 mod exhausted;
+mod framing;
 mod guard;
 mod head;
 mod headers;
@@ -25,6 +26,7 @@ mod heartbeat;
 mod in_band;
 mod ingress;
 mod limits;
+mod memory;
 mod order;
 mod outage;
 mod own;
@@ -35,8 +37,12 @@ mod respond;
 mod roster;
 mod steering;
 mod story;
+mod strangers;
 mod streamed;
 mod streaming;
+mod trace;
+mod tracked;
+mod upload;
 mod upstream;
 mod watched;
 mod way;
@@ -46,25 +52,31 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fuseline_core::{Breaker, Registry, Tick};
+use fuseline_core::{Breaker, Registry, ScopeName, Tick};
 use fuseline_llm::{Classifier, Limits, Operation, Target};
-use fuseline_telemetry::Metrics;
+use fuseline_telemetry::{Metrics, Otlp};
 use http::{Request, Response};
 use hyper::body::Incoming;
+use tokio::sync::Semaphore;
 
 use crate::caller::{Awaited, Caller};
-use crate::config::{Config, OnExhausted, Route, Timeouts, Webhook};
+use crate::config::{Config, Listener, OnExhausted, Route, Timeouts, Webhook};
+use crate::state;
 use cache::{Cache, Keeper, Slot, Tenant};
-use client::Clients;
 pub(crate) use client::Pool;
+use client::{Clients, Reuse};
 use context::Context;
-use course::Course;
+use course::{Course, Ending};
 use guard::Guards;
 use ingress::{Answered, Call, Lane};
 use outage::Outage;
+use refusal::Refusal;
+pub(crate) use refusal::unreadable;
 use replay::ReplayMemory;
 use respond::Body;
 use roster::Roster;
+use strangers::Strangers;
+use upload::Uploads;
 use upstream::Upstream;
 use way::Way;
 
@@ -80,8 +92,14 @@ pub(crate) struct Proxy {
     /// Where a route falls back on it.
     cache: Option<Arc<Cache>>,
     replay: ReplayMemory,
+    uploads: Uploads,
+    /// `listener.max_calls`
+    places: Arc<Semaphore>,
+    strangers: Strangers,
     classifier: Arc<Classifier>,
     metrics: Metrics,
+    /// Where spans are exported.
+    otlp: Option<Otlp>,
     salt: [u8; 16],
     seeds: AtomicU64,
 }
@@ -114,17 +132,26 @@ pub(crate) async fn handle(
     request: Request<Incoming>,
     caller: Caller,
 ) -> Response<Awaited<Body>> {
-    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone());
-    let mut waiting = None;
+    let asking = caller.asks();
+    let span = proxy.otlp.as_ref().map(|otlp| otlp.call(request.headers()));
+    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone(), span);
+    let (mut waiting, mut place) = (None, None);
     let keeps = proxy.cache.clone();
     let tenant = keeps
         .is_some()
         .then(|| Tenant::of(&proxy.salt, request.headers(), request.uri().query()));
-    let answer = match ingress::read(&proxy.config, &proxy.replay, request).await {
+    let answer = match ingress::read(&proxy, request).await {
         Ok(mut call) => {
             waiting = Some(caller.waits());
+            trace::name(&call, &mut context);
+            place = call.place.take();
             call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
-            let ending = Course::new(&proxy, &call, &mut context).run().await;
+            let course = Course::new(&proxy, &call, &mut context);
+            let ending = tokio::select! {
+                biased;
+                ending = course.run() => ending,
+                () = caller.ends() => Ending::Refused(Refusal::shutting_down()),
+            };
             let keeper = keeps
                 .zip(call.slot.take())
                 .map(|(cache, slot)| Keeper::new(cache, slot));
@@ -133,11 +160,11 @@ pub(crate) async fn handle(
         Err(Answered::Here(answer)) => respond::dressed(*answer, context),
         Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
     };
-    answer.map(|body| Awaited::new(body, waiting))
+    answer.map(|body| Awaited::new(body, asking, waiting, place))
 }
 
 impl Proxy {
-    pub(crate) fn new(config: Config) -> Result<Self, BuildError> {
+    pub(crate) fn new(config: Config, otlp: Option<Otlp>) -> Result<Self, BuildError> {
         let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let (mut salt, mut seed) = ([0; 16], [0; 8]);
         // The system's: TLS's own source takes a tenth of a second to get ready.
@@ -154,7 +181,7 @@ impl Proxy {
             upstreams,
             metrics: Metrics::new(guards.registry(), config.catalogue()),
             guards,
-            clients: Clients::new(crypto, &config.authorities)?,
+            clients: Clients::new(crypto, &config.authorities.certificates, config.pool)?,
             outage: Outage::default(),
             rosters: if config.pass_through {
                 let names = config.providers.keys();
@@ -170,8 +197,12 @@ impl Proxy {
                 .any(falls_back)
                 .then(|| Arc::new(Cache::new(&config.cache))),
             replay: ReplayMemory::new(&config.limits),
+            uploads: Uploads::new(&config),
+            places: Arc::new(Semaphore::new(config.listener.max_calls)),
+            strangers: Strangers::default(),
             classifier: config.classifier(),
             config,
+            otlp,
             salt,
             seeds: AtomicU64::new(seed),
         })
@@ -195,13 +226,24 @@ impl Proxy {
     /// Connections for what is no call.
     pub(crate) fn pool(&self) -> Pool {
         let connect = self.config.usual_timeouts().connect;
-        self.clients.with_connect_timeout(connect)
+        self.clients.with_connect_timeout(connect, Reuse::Allowed)
     }
 
     /// The breaker of this name as it is written out. One of a provider, or of a model of one, is made if need be: an
     /// operator may know of an incident before the first call does.
     pub(crate) fn breaker(&self, name: &str, now: Tick) -> Option<Breaker> {
         self.guards.breaker(&self.config, name, now)
+    }
+
+    /// What bounds the callers' side.
+    pub(crate) fn listener(&self) -> &Listener {
+        &self.config.listener
+    }
+
+    /// The breaker of this name, as another replica knows it; made if need be.
+    pub(crate) fn shared_breaker(&self, name: &ScopeName, now: Tick) -> Option<Breaker> {
+        let policy = state::policy(&self.config, name)?;
+        self.registry().get_breaker(name, &policy, now).ok()
     }
 
     /// How long a caller may leave unread what no provider's, model's or route's limit is for.

@@ -1,6 +1,5 @@
 //! `Gateway`: both listeners, from start to drain.
 
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,24 +7,20 @@ use std::time::Duration;
 
 use fuseline_core::Registry;
 use fuseline_store::{Fleet, Pump};
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::net::{TcpListener, TcpSocket, TcpStream};
+use fuseline_telemetry::{Otlp, OtlpError};
+use tokio::net::{TcpListener, TcpSocket};
 
-use crate::caller::Caller;
 use crate::config::Config;
 use crate::fleet::Gauge;
 use crate::observe::{self, Feed};
 use crate::proxy::Proxy;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
+use crate::traffic::Traffic;
 use crate::webhook::Webhooks;
-use crate::{admin, fleet, proxy, state};
+use crate::{admin, fleet, otlp, proxy, state};
 
-/// Most of an answer that waits here for its caller, and most of a request's head.
-const WRITE_BUFFER: usize = 32 << 10;
-/// The same in the system, in which a caller's slowness would be hidden for as long as it fills.
+/// Most of an answer that waits in the system for its caller, in which a caller's slowness would be hidden for as long as it fills.
 const SEND_BUFFER: u32 = 64 << 10;
 /// Connections that may wait to be accepted.
 const BACKLOG: u32 = 1024;
@@ -37,11 +32,16 @@ pub struct Gateway {
     admin_addr: SocketAddr,
     registry: Registry,
     tasks: Tasks,
+    drain_delay: Duration,
     drain: Duration,
     /// None where no state is kept.
     pump: Option<Pump>,
     /// None where this replica stands alone.
     fleet: Option<Fleet>,
+    /// None where nothing is exported.
+    otlp: Option<Otlp>,
+    /// The exporter's, which has something to send when all others are done.
+    courier: Tasks,
 }
 
 /// Why a gateway did not start.
@@ -62,6 +62,9 @@ pub enum StartError {
     /// The configuration cannot be carried out.
     #[error(transparent)]
     Proxy(#[from] proxy::BuildError),
+    /// Spans and metrics cannot be exported.
+    #[error(transparent)]
+    Otlp(#[from] OtlpError),
 }
 
 impl Gateway {
@@ -71,26 +74,39 @@ impl Gateway {
     /// # Errors
     /// When an address is taken, or a key cannot be sent as a header.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        let traffic = bind("listen", config.listen)?;
+        let callers = bind("listen", config.listen)?;
         let operators = bind("admin_listen", config.admin_listen)?;
-        let drain = config.limits.drain;
+        let (drain_delay, drain) = (config.limits.drain_delay, config.limits.drain);
         let admin_token = config.admin_token.clone();
         let is_wanted = config.state.is_some();
         let kept = state::open(&config);
         let settings = config.clone();
-        let proxy = Arc::new(Proxy::new(config)?);
+        let exporter = config.otlp.settings();
+        let exporter = exporter.as_ref().map(otlp::start).transpose()?;
+        let (otlp, courier) = exporter.unzip();
+        let proxy = Arc::new(Proxy::new(config, otlp.clone())?);
         let pump = kept.and_then(|kept| kept.restore(proxy.registry()));
         // What is restored comes first: what the fleet says is newer.
         let fleet = fleet::join(&settings, proxy.registry());
         let gateway = Self {
-            addr: local_addr("listen", &traffic)?,
+            addr: local_addr("listen", &callers)?,
             admin_addr: local_addr("admin_listen", &operators)?,
             registry: proxy.registry().clone(),
             tasks: Tasks::default(),
+            drain_delay,
             drain,
             pump,
             fleet,
+            otlp,
+            courier: Tasks::default(),
         };
+        if let (Some(otlp), Some(courier)) = (&gateway.otlp, courier) {
+            gateway.courier.spawn_until_cut(courier.work(proxy.pool()));
+            let metrics = proxy.metrics().clone();
+            let meter = Meter::new(is_wanted, gateway.pump.as_ref());
+            let gauge = Gauge::new(settings.fleet.is_some(), gateway.fleet.as_ref());
+            otlp.observe(move || metrics.families(meter.read(), gauge.read()));
+        }
         let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
             Arc::clone(&proxy),
@@ -109,9 +125,8 @@ impl Gateway {
         let webhooks = Webhooks::start(proxy.webhooks(), &proxy.pool(), &gateway.tasks);
         let observing = observe::observe(proxy.registry().clone(), feed, webhooks);
         gateway.tasks.spawn_until_cut(observing);
-        gateway
-            .tasks
-            .spawn(accept(traffic, proxy, gateway.tasks.clone()));
+        let traffic = Traffic::new(proxy, gateway.tasks.clone());
+        gateway.tasks.spawn(traffic.accept(callers));
         tracing::info!(listen = %gateway.addr, admin_listen = %gateway.admin_addr, "serving");
         Ok(gateway)
     }
@@ -131,10 +146,14 @@ impl Gateway {
         &self.registry
     }
 
-    /// Takes no new calls, lets those in flight finish for up to `drain`, and cuts the rest; then the state is written.
-    /// Dropping the future cuts at once.
+    /// Turns readiness off, and after `drain_delay` takes no new calls; lets those in flight finish for up to `drain`, and
+    /// ends the rest, streams with an error event; then the state is written. Dropping the future cuts at once.
     pub async fn shutdown(mut self) {
-        tracing::info!(drain = ?self.drain, "draining");
+        tracing::info!(delay = ?self.drain_delay, drain = ?self.drain, "draining");
+        self.tasks.announce();
+        if !self.drain_delay.is_zero() {
+            tokio::time::sleep(self.drain_delay).await;
+        }
         match self.tasks.drain(self.drain).await {
             0 => tracing::info!("drained"),
             cut => tracing::warn!(cut, "drain ended with connections still busy"),
@@ -146,12 +165,16 @@ impl Gateway {
         if let Some(pump) = self.pump.take() {
             state::flush(pump).await;
         }
+        if let Some(otlp) = self.otlp.take() {
+            otlp::flush(otlp).await;
+        }
     }
 }
 
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.tasks.cut();
+        self.courier.cut();
     }
 }
 
@@ -184,58 +207,4 @@ fn local_addr(key: &'static str, listener: &TcpListener) -> Result<SocketAddr, S
         address: unknown,
         cause,
     })
-}
-
-async fn accept(listener: TcpListener, proxy: Arc<Proxy>, tasks: Tasks) {
-    loop {
-        let accepted = tokio::select! {
-            accepted = listener.accept() => accepted,
-            () = tasks.draining() => return,
-        };
-        match accepted {
-            Ok((stream, _)) => tasks.spawn(serve(stream, Arc::clone(&proxy), tasks.clone())),
-            Err(error) => {
-                // Out of file descriptors, mostly: a pause keeps the loop from spinning until some are free.
-                tracing::warn!(%error, "a connection could not be accepted");
-                tokio::time::sleep(Duration::from_millis(50)).await;
-            }
-        }
-    }
-}
-
-/// One caller's connection. The call in flight is dropped with it as soon as the caller is gone.
-async fn serve(stream: TcpStream, proxy: Arc<Proxy>, tasks: Tasks) {
-    // Without it small events would wait for one another; a socket that refuses the option still works.
-    drop(stream.set_nodelay(true));
-    let (line, watch) = Caller::at(stream, proxy.write_idle());
-    let caller = watch.caller();
-    let service = service_fn(move |request| {
-        let (proxy, caller) = (Arc::clone(&proxy), caller.clone());
-        async move { Ok::<_, Infallible>(proxy::handle(proxy, request, caller).await) }
-    });
-    // Who leaves is the watch's to tell: hyper would take the end of what a caller sends for the end of his interest.
-    let connection = http1::Builder::new()
-        .timer(TokioTimer::new())
-        .half_close(true)
-        .max_buf_size(WRITE_BUFFER)
-        .serve_connection(TokioIo::new(line), service);
-    let mut connection = std::pin::pin!(connection);
-    let mut gone = std::pin::pin!(watch.gone());
-    let mut is_draining = false;
-    loop {
-        tokio::select! {
-            biased;
-            ended = connection.as_mut() => {
-                if let Err(error) = ended {
-                    tracing::trace!(%error, "a caller's connection ended");
-                }
-                return;
-            }
-            gone = gone.as_mut() => return tracing::trace!(?gone, "a caller is gone"),
-            () = tasks.draining(), if !is_draining => {
-                is_draining = true;
-                connection.as_mut().graceful_shutdown();
-            }
-        }
-    }
 }

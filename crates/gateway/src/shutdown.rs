@@ -1,4 +1,5 @@
-//! Shutdown in three steps: nothing new comes in, what runs may finish, what is left is cut.
+//! Shutdown in four steps: it is announced, nothing new comes in and what runs may finish, calls that are left are told
+//! to end, what is left even then is cut.
 //!
 //! Every task of the gateway is spawned through [`Tasks`], so that nothing outlives it unseen.
 
@@ -12,9 +13,14 @@ use tokio_util::task::TaskTracker;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Tasks {
     running: TaskTracker,
+    announced: CancellationToken,
     draining: CancellationToken,
+    ending: CancellationToken,
     cut: CancellationToken,
 }
+
+/// What a call is given to say its last word, once it is told to end.
+const LAST_WORD: Duration = Duration::from_millis(500);
 
 impl Tasks {
     /// Runs a task until it ends or is cut.
@@ -40,27 +46,45 @@ impl Tasks {
         self.draining.cancelled().await;
     }
 
-    /// Whether nothing new may be begun.
-    pub(crate) fn is_draining(&self) -> bool {
-        self.draining.is_cancelled()
+    /// Resolves once calls are to end, whole or not.
+    pub(crate) async fn ending(&self) {
+        self.ending.cancelled().await;
     }
 
-    /// Lets the tasks finish for this long, then cuts what is left and says how many that were.
+    /// Whether a shutdown has begun, which whoever sends calls should take for a reason to send no more.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.announced.is_cancelled()
+    }
+
+    /// Says that a shutdown has begun. Everything still goes on.
+    pub(crate) fn announce(&self) {
+        self.announced.cancel();
+    }
+
+    /// Begins nothing new and lets the tasks finish for this long; then ends what is left, and says how many that were.
     pub(crate) async fn drain(&self, limit: Duration) -> usize {
+        self.announce();
         self.draining.cancel();
         self.running.close();
-        let unfinished = match tokio::time::timeout(limit, self.running.wait()).await {
-            Ok(()) => 0,
-            Err(_) => self.running.len(),
-        };
+        let mut unfinished = 0;
+        if tokio::time::timeout(limit, self.running.wait())
+            .await
+            .is_err()
+        {
+            unfinished = self.running.len();
+            self.ending.cancel();
+            // Whoever has not ended by then is cut.
+            drop(tokio::time::timeout(LAST_WORD, self.running.wait()).await);
+        }
         self.cut();
         unfinished
     }
 
     /// Ends every task at its next await.
     pub(crate) fn cut(&self) {
-        self.draining.cancel();
-        self.cut.cancel();
+        for token in [&self.announced, &self.draining, &self.ending, &self.cut] {
+            token.cancel();
+        }
     }
 }
 
@@ -77,8 +101,10 @@ mod tests {
             finished.send(()).unwrap();
         });
         tasks.spawn(std::future::pending());
+        let told = tasks.clone();
+        tasks.spawn(async move { told.ending().await });
         assert!(!tasks.is_draining());
-        assert_eq!(tasks.drain(Duration::from_secs(10)).await, 1);
+        assert_eq!(tasks.drain(Duration::from_secs(10)).await, 2);
         waits.await.unwrap();
         assert!(tasks.is_draining());
         tasks.running.wait().await;

@@ -4,20 +4,32 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http_body::{Body, Frame, SizeHint};
+use tokio::sync::OwnedSemaphorePermit;
 
-use super::Waiting;
+use super::{Asking, Waiting};
 
-/// A body, and the call that ends with it; none where the answer was at hand before anybody was asked.
+/// A body, and what ends with it.
 pub(crate) struct Awaited<B> {
     body: B,
     _waiting: Option<Waiting>,
+    _asking: Asking,
+    _place: Option<OwnedSemaphorePermit>,
 }
 
 impl<B> Awaited<B> {
-    pub(crate) fn new(body: B, waiting: Option<Waiting>) -> Self {
+    /// There is neither a call that is waited for nor a place among the calls where the answer was at hand before anybody
+    /// was asked.
+    pub(crate) fn new(
+        body: B,
+        asking: Asking,
+        waiting: Option<Waiting>,
+        place: Option<OwnedSemaphorePermit>,
+    ) -> Self {
         Self {
             body,
             _waiting: waiting,
+            _asking: asking,
+            _place: place,
         }
     }
 }

@@ -79,6 +79,7 @@ impl Survey {
         for route in &self.routes {
             duplicate_targets(route, document);
             self.protocols(route, document);
+            self.models_in_paths(route, document);
             self.links(route, document);
             self.contexts(route, document);
         }
@@ -119,6 +120,24 @@ impl Survey {
                     (target, *other)
                 };
                 document.mistake(key, problem, one_protocol(&odd.0.provider, odd.1));
+            }
+        }
+    }
+
+    /// Gemini has the model in the path, where it must stay one segment.
+    fn models_in_paths(&self, route: &Outline, document: &mut Document<'_>) {
+        for (key, target) in route.named() {
+            let protocol = self.providers.get(&target.provider).copied().flatten();
+            let model = target.model.as_deref().unwrap_or("m");
+            if protocol == Some(Protocol::Gemini) && !is_segment(model) {
+                let key = key
+                    .strip_suffix(".provider")
+                    .map_or_else(|| key.clone(), |target| format!("{target}.model"));
+                document.mistake(
+                    &key,
+                    "cannot stand in a path, where Gemini has its model",
+                    "write the model's id alone, such as \"gemini-2.5-pro\"",
+                );
             }
         }
     }
@@ -264,6 +283,12 @@ fn duplicate_targets(route: &Outline, document: &mut Document<'_>) {
             seen.insert((&target.provider, &target.model), key);
         }
     }
+}
+
+/// Whether a text is one segment of a path, as it is (RFC 3986, section 3.3).
+fn is_segment(text: &str) -> bool {
+    let fits = |sign: char| sign.is_ascii_alphanumeric() || "-._~!$&'()*+,;=:@".contains(sign);
+    text.chars().all(fits) && !matches!(text, "." | "..")
 }
 
 fn one_protocol(provider: &str, protocol: Protocol) -> String {

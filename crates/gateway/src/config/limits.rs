@@ -17,7 +17,9 @@ pub struct Limits {
     pub replay_memory: u64,
     /// `max_breakers`: breakers at once.
     pub max_breakers: usize,
-    /// `drain`: how long calls in flight may go on once a shutdown has begun.
+    /// `drain_delay`: how long calls are still taken once a shutdown has begun, so that whoever sends them can notice.
+    pub drain_delay: Duration,
+    /// `drain`: how long calls in flight may go on once no more are taken.
     pub drain: Duration,
     /// `cancel_counts_after`: a caller who leaves after this long without content counts as a timeout.
     pub cancel_counts_after: Duration,
@@ -60,10 +62,15 @@ impl Limits {
             replay_limit: replay.0,
             replay_memory: memory.0,
             max_breakers: usize::try_from(breakers).unwrap_or(usize::MAX),
+            drain_delay: section.get(
+                "drain_delay",
+                Duration::ZERO,
+                "how long calls are still taken once a shutdown has begun and readiness is off",
+            ),
             drain: section.get(
                 "drain",
                 secs(30),
-                "how long calls in flight may go on once a shutdown has begun",
+                "how long calls in flight may go on once no more are taken",
             ),
             cancel_counts_after: section.get(
                 "cancel_counts_after",

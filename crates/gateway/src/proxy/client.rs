@@ -4,18 +4,17 @@ use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
 use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use fuseline_llm::Fault;
-use http::{Response, Uri};
+use http::{Request, Response, Uri};
 use http_body_util::Full;
-use hyper::rt::{Read, ReadBufCursor, Write};
+use hyper::body::Incoming;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
+use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
 use hyper_util::client::legacy::{Client, Error as ClientError};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::crypto::CryptoProvider;
@@ -23,13 +22,25 @@ use rustls::pki_types::CertificateDer;
 use rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
 
+use super::tracked::{Mark, Tracked};
+use crate::config::PoolSpec;
+
 /// A client for requests whose body is at hand.
 pub(crate) type Pool = Client<Timed, Full<Bytes>>;
 
-/// The pools, by connect timeout; as many as the configuration has different ones.
+/// The pools, by connect timeout; as many as the configuration has different ones, and as many that keep nothing.
 pub(crate) struct Clients {
     connector: HttpsConnector<HttpConnector>,
-    pools: Mutex<BTreeMap<Duration, Pool>>,
+    settings: PoolSpec,
+    pools: Mutex<BTreeMap<(Duration, Reuse), Pool>>,
+}
+
+/// Whether a request may go over a connection that stands already, and leaves its own for the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Reuse {
+    #[default]
+    Allowed,
+    Refused,
 }
 
 /// Most of an answer that is read before the caller takes it, and most of a head; an HTTP/2 stream may send a bit more.
@@ -37,17 +48,23 @@ const READ_AHEAD: usize = 32 << 10;
 const STREAM_WINDOW: u32 = 256 << 10;
 /// Enough for 256 streams that nobody reads: they must not hold up the others on their connection.
 const CONNECTION_WINDOW: u32 = 256 * STREAM_WINDOW;
-const IDLE_CONNECTION: Duration = Duration::from_secs(30);
+/// Between further questions to a silent peer, and how many.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_RETRIES: u32 = 3;
 
 impl Clients {
     /// `authorities` are trusted beside the public ones.
     pub(crate) fn new(
         crypto: Arc<CryptoProvider>,
         authorities: &[CertificateDer<'static>],
+        settings: PoolSpec,
     ) -> Result<Self, rustls::Error> {
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
+        tcp.set_keepalive(Some(settings.keepalive));
+        tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
+        tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
         let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
         for authority in authorities {
             roots.add(authority.clone())?;
@@ -63,25 +80,32 @@ impl Clients {
             .wrap_connector(tcp);
         Ok(Self {
             connector,
+            settings,
             pools: Mutex::default(),
         })
     }
 
     /// The pool whose connections must stand within `limit`.
-    pub(crate) fn with_connect_timeout(&self, limit: Duration) -> Pool {
+    pub(crate) fn with_connect_timeout(&self, limit: Duration, reuse: Reuse) -> Pool {
         let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let pool = pools.entry(limit).or_insert_with(|| {
+        let pool = pools.entry((limit, reuse)).or_insert_with(|| {
             let mut builder = Client::builder(TokioExecutor::new());
             builder
                 .timer(TokioTimer::new())
                 .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(IDLE_CONNECTION)
+                .pool_idle_timeout(self.settings.idle_timeout)
+                .http2_keep_alive_interval(self.settings.keepalive)
+                .http2_keep_alive_timeout(self.settings.keepalive)
                 .http1_max_buf_size(READ_AHEAD)
                 .http2_initial_stream_window_size(STREAM_WINDOW)
                 .http2_initial_connection_window_size(CONNECTION_WINDOW);
+            if reuse == Reuse::Refused {
+                builder.pool_max_idle_per_host(0);
+            }
             builder.build(Timed {
                 inner: self.connector.clone(),
                 limit,
+                max_age: self.settings.max_age,
             })
         });
         pool.clone()
@@ -93,9 +117,9 @@ impl Clients {
 pub(crate) struct Timed {
     inner: HttpsConnector<HttpConnector>,
     limit: Duration,
+    max_age: Duration,
 }
 
-type Inner = <HttpsConnector<HttpConnector> as Service<Uri>>::Response;
 type BoxError = Box<dyn Error + Send + Sync>;
 
 impl Service<Uri> for Timed {
@@ -109,91 +133,28 @@ impl Service<Uri> for Timed {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let connecting = self.inner.call(uri);
-        let limit = self.limit;
+        let (limit, max_age) = (self.limit, self.max_age);
         Box::pin(async move {
             let inner = tokio::time::timeout(limit, connecting).await??;
-            Ok(Tracked {
-                inner,
-                proven: Proven::default(),
-            })
+            Ok(Tracked::new(inner, max_age))
         })
     }
 }
 
-/// Whether a connection has brought an answer before. One that breaks without a byte then was idle for too long; on a
-/// fresh one the provider itself hung up.
-#[derive(Clone, Default)]
-pub(crate) struct Proven(Arc<AtomicBool>);
-
-impl Proven {
-    /// Notes that the connection behind this answer works.
-    pub(crate) fn note<B>(response: &Response<B>) {
-        if let Some(proven) = response.extensions().get::<Self>() {
-            proven.0.store(true, Ordering::Relaxed);
-        }
+/// Sends a request, and gives the answer's head. The connection under it is noted to work, and is not used again where
+/// it has come of age.
+pub(crate) async fn send(
+    pool: &Pool,
+    mut request: Request<Full<Bytes>>,
+) -> Result<Response<Incoming>, ClientError> {
+    let connection = capture_connection(&mut request);
+    let response = pool.request(request).await?;
+    if Mark::note(&response)
+        && let Some(connected) = connection.connection_metadata().as_ref()
+    {
+        connected.poison();
     }
-
-    fn before(error: &ClientError) -> bool {
-        let mut extras = http::Extensions::new();
-        if let Some(connected) = error.connect_info() {
-            connected.get_extras(&mut extras);
-        }
-        extras
-            .get::<Self>()
-            .is_some_and(|proven| proven.0.load(Ordering::Relaxed))
-    }
-}
-
-/// A connection that carries its [`Proven`] mark.
-pub(crate) struct Tracked {
-    inner: Inner,
-    proven: Proven,
-}
-
-impl Connection for Tracked {
-    fn connected(&self) -> Connected {
-        self.inner.connected().extra(self.proven.clone())
-    }
-}
-
-impl Read for Tracked {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        buffer: ReadBufCursor<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_read(context, buffer)
-    }
-}
-
-impl Write for Tracked {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write(context, bytes)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.inner).poll_shutdown(context)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.inner.is_write_vectored()
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.inner).poll_write_vectored(context, slices)
-    }
+    Ok(response)
 }
 
 /// What an error before the head means.
@@ -201,7 +162,7 @@ pub(crate) fn fault(error: &ClientError) -> Fault {
     if !error.is_connect() {
         return match reset_before_processing(error) {
             true => Fault::NotProcessed,
-            false if Proven::before(error) && !is_unreadable(error) => Fault::Stale,
+            false if Mark::was_proven(error) && !is_unreadable(error) => Fault::Stale,
             false => Fault::Reset,
         };
     }
@@ -219,6 +180,19 @@ pub(crate) fn fault(error: &ClientError) -> Fault {
         }
     }
     found
+}
+
+/// Where one connection of the pool has died unnoticed, so may have others of its age. By HTTP/2 there is but one, and
+/// all of its calls find the next one.
+pub(crate) fn reuse_after(fault: Fault, error: &ClientError) -> Reuse {
+    let is_one_of_many = error
+        .connect_info()
+        .is_some_and(|connected| !connected.is_negotiated_h2());
+    if fault == Fault::Stale && is_one_of_many {
+        Reuse::Refused
+    } else {
+        Reuse::Allowed
+    }
 }
 
 /// Whether the peer said of an HTTP/2 stream that it did not begin with it.

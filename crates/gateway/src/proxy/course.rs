@@ -12,6 +12,7 @@ use hyper::body::Incoming;
 
 use super::Proxy;
 use super::cache::Kept;
+use super::client::Reuse;
 use super::context::Context;
 use super::driven::Driven;
 use super::exchange::{Answer, Came, Flow};
@@ -58,6 +59,8 @@ pub(crate) struct Course<'c> {
     is_denial_told: bool,
     /// Its budget is the caller's own.
     is_hurried: bool,
+    /// Of the next attempt's connection.
+    reuse: Reuse,
 }
 
 impl<'c> Course<'c> {
@@ -85,6 +88,7 @@ impl<'c> Course<'c> {
             last: None,
             is_denial_told: false,
             is_hurried,
+            reuse: Reuse::Allowed,
         }
     }
 
@@ -123,6 +127,7 @@ impl<'c> Course<'c> {
                     return Ending::Opened(answer, attempt, self.plan.patience(now));
                 }
                 Came::Answered(answer, verdict) => {
+                    self.context.used(answer.usage);
                     self.kept = Some((at, answer));
                     verdict
                 }
@@ -131,6 +136,7 @@ impl<'c> Course<'c> {
             let standing = self.standing(at, &attempt, now);
             if self.plan.replaces_connection(&verdict, standing, now) {
                 self.context.replaced();
+                self.reuse = attempt.reuse;
             } else {
                 self.note(at, &verdict);
             }
@@ -257,7 +263,8 @@ impl<'c> Course<'c> {
     fn note(&mut self, at: usize, verdict: &Verdict) {
         self.last = verdict.evidence.status();
         let Some(way) = self.ways.get(at) else { return };
-        self.context.ended_at(&way.target, verdict.kind);
+        self.context
+            .ended_at(&way.target, verdict.kind, verdict.evidence.status());
         if let Some(kind) = verdict.kind {
             self.context.failed(way.to_string(), kind, verdict);
         }
@@ -310,7 +317,7 @@ impl<'c> Course<'c> {
         let repeated = self.plan.attempts() > 1 && reason != Reason::Final;
         if let Some((at, answer)) = self.kept.take() {
             if let Some(way) = self.ways.get(at) {
-                self.context.answered(&way.target, way.answerer);
+                self.context.answered(way);
             }
             return Ending::Answered(
                 answer,

@@ -33,10 +33,9 @@ impl Doubts {
 
     fn change(&self, to: impl FnMut(u64) -> Option<u64>) {
         // What is left as it is has been changed by another, which is as good.
-        drop(
-            self.0
-                .fetch_update(Ordering::Relaxed, Ordering::Relaxed, to),
-        );
+        let _changed = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, to);
     }
 }
 

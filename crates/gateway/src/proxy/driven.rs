@@ -5,6 +5,7 @@ use std::ops::{Deref, DerefMut};
 use fuseline_core::{Clock, Tick};
 use fuseline_llm::{Attempt, Fault, Verdict};
 
+use super::client::Reuse;
 use super::limits::Limit;
 use super::roster::{Doubt, Taken};
 
@@ -12,6 +13,8 @@ use super::roster::{Doubt, Taken};
 pub(crate) struct Driven {
     attempt: Attempt,
     pub(crate) clock: Clock,
+    /// What is to be thought of other connections, should this one's be replaced.
+    pub(crate) reuse: Reuse,
     /// Its place among the calls that its target may have at once.
     _place: Option<Taken>,
     /// While it is repeated.
@@ -23,6 +26,7 @@ impl Driven {
         Self {
             attempt,
             clock,
+            reuse: Reuse::Allowed,
             _place: place,
             doubt: None,
         }

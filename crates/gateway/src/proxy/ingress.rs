@@ -1,28 +1,30 @@
 //! The way in: who asks, for what, and which targets may serve it.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use fuseline_llm::{Fallback, Operation, Protocol, RequestFacts};
 use http::header::{AUTHORIZATION, HeaderMap, HeaderName};
 use http::{Method, Request, Response};
-use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use secrecy::SecretString;
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::address;
 use super::cache::Slot;
+use super::coding;
 use super::headers;
+use super::memory::Share;
 use super::own::{greeting, model_list, protocol_of};
 use super::refusal::Refusal;
-use super::replay::{Replay, ReplayMemory};
+use super::replay::Replay;
 use super::respond::Body;
 use super::steering::Steering;
+use super::{Proxy, framing};
 use crate::config::{Config, Route};
 use crate::token;
 
-/// Longer than any pause within an upload that is still going on.
-const BODY_PAUSE: Duration = Duration::from_secs(60);
 const CLIENT_TOKEN_HEADERS: [HeaderName; 3] = [
     AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
@@ -48,6 +50,10 @@ pub(crate) struct Call {
     /// Where its answer may be kept; filled by whoever keeps it.
     pub(crate) slot: Option<Slot>,
     pub(crate) replay: Replay,
+    /// Among the calls at once; taken by whoever sends the answer.
+    pub(crate) place: Option<OwnedSemaphorePermit>,
+    /// Of the memory for bodies.
+    pub(crate) _share: Share,
 }
 
 /// Where a call goes.
@@ -68,11 +74,8 @@ pub(crate) enum Answered {
 }
 
 /// Reads a request as far as a target must be known for it.
-pub(crate) async fn read(
-    config: &Config,
-    memory: &ReplayMemory,
-    request: Request<Incoming>,
-) -> Result<Call, Answered> {
+pub(crate) async fn read(proxy: &Proxy, request: Request<Incoming>) -> Result<Call, Answered> {
+    let config = &proxy.config;
     if let Some(greeting) = greeting(&request) {
         return Err(Answered::Here(Box::new(greeting)));
     }
@@ -88,8 +91,11 @@ pub(crate) async fn read(
     };
     let provider = prefix.map(|prefix| prefix.index);
     let refuse = |refusal| Answered::Refused(refusal, protocol);
-    let carriers = check_token(&config.client_tokens, request.headers())
-        .ok_or_else(|| refuse(Refusal::unauthorized()))?;
+    framing::check(request.headers()).map_err(refuse)?;
+    let Some(carriers) = check_token(&config.client_tokens, request.headers()) else {
+        proxy.strangers.note(proxy.registry().now());
+        return Err(refuse(Refusal::unauthorized()));
+    };
     if headers::wants_upgrade(&request) {
         return Err(refuse(Refusal::upgrade()));
     }
@@ -104,10 +110,15 @@ pub(crate) async fn read(
     }
     let (parts, body) = request.into_parts();
     let steering = Steering::of(&parts.headers).map_err(refuse)?;
-    let body = read_body(body, config.limits.max_body)
-        .await
-        .map_err(refuse)?;
+    let place = Arc::clone(&proxy.places).try_acquire_owned();
+    let place = place.map_err(|_| refuse(Refusal::too_many_calls()))?;
+    let upload = proxy.uploads.read(body).await.map_err(refuse)?;
+    let body = upload.body;
     let facts = RequestFacts::read(protocol, &parts.method, &path, &body);
+    let is_routed = provider.is_none() && facts.operation() == Operation::Create;
+    if is_routed && coding::is_coded(&parts.headers) {
+        return Err(refuse(Refusal::coded()));
+    }
     let lane = match provider {
         Some(index) => Lane::Provider(index),
         None => lane(config, &facts, &path, &steering).map_err(refuse)?,
@@ -118,7 +129,7 @@ pub(crate) async fn read(
         headers.remove(carrier);
     }
     let query = parts.uri.query().map(str::to_owned);
-    let replay = memory.keep(body.len());
+    let replay = proxy.replay.keep(body.len());
     let fallback = if facts.operation() == Operation::Other {
         Fallback::Off
     } else {
@@ -137,6 +148,8 @@ pub(crate) async fn read(
         is_repeated: steering.is_repeated,
         slot: None,
         replay,
+        place: Some(place),
+        _share: upload.share,
     })
 }
 
@@ -260,33 +273,6 @@ fn lane(
             theirs,
         )),
         _ => Ok(Lane::Route(index)),
-    }
-}
-
-/// The whole body, or why not. What is too long is read on for a while, since an answer sent into an upload that
-/// nobody reads is often lost.
-async fn read_body(mut body: Incoming, limit: u64) -> Result<Bytes, Refusal> {
-    let mut kept = BytesMut::new();
-    let mut length = 0_u64;
-    loop {
-        let next = tokio::time::timeout(BODY_PAUSE, body.frame())
-            .await
-            .map_err(|_| Refusal::unreadable())?;
-        let Some(frame) = next else { break };
-        let Ok(data) = frame.map_err(|_| Refusal::unreadable())?.into_data() else {
-            continue;
-        };
-        length += data.len() as u64;
-        if length <= limit {
-            kept.extend_from_slice(&data);
-        } else if length > limit.saturating_mul(2) {
-            break;
-        }
-    }
-    if length > limit {
-        Err(Refusal::too_large(limit))
-    } else {
-        Ok(kept.freeze())
     }
 }
 

@@ -1,14 +1,17 @@
 //! `Refusal`: an answer of the gateway's own, in the shape that the caller's SDK expects of an error.
 
+mod reasons;
+
 use std::time::Duration;
 
 use fuseline_llm::Protocol;
-use http::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use http::header::{CONNECTION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use http::{HeaderName, Response, StatusCode};
 use serde_json::{Value, json};
 
 use super::respond::{Body, SHOULD_RETRY, no_retry, whole};
 use super::story::Story;
+pub(crate) use reasons::unreadable;
 
 /// Up to this wait an SDK should try again by itself.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -21,6 +24,15 @@ pub(crate) struct Refusal {
     code: &'static str,
     message: String,
     retry: Retry,
+    line: Line,
+}
+
+/// What becomes of the caller's connection after the answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    Kept,
+    /// What follows on it cannot be trusted to be a request.
+    Closed,
 }
 
 /// Why no target takes calls.
@@ -49,99 +61,7 @@ impl Refusal {
             code,
             message: message.into(),
             retry: Retry::Unsaid,
-        }
-    }
-
-    pub(crate) fn unauthorized() -> Self {
-        let hint =
-            "this gateway asks for a client token, as `authorization: Bearer` or `x-api-key`";
-        Self::new(StatusCode::UNAUTHORIZED, "invalid_api_key", hint)
-    }
-
-    pub(crate) fn upgrade() -> Self {
-        let hint = "this gateway does not switch protocols; use plain HTTP requests";
-        Self::new(StatusCode::NOT_IMPLEMENTED, "upgrade_unsupported", hint)
-    }
-
-    /// A provider that answers it sends back what it got, the gateway's key included.
-    pub(crate) fn trace() -> Self {
-        let hint = "this gateway does not pass TRACE on";
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "method_not_allowed", hint)
-    }
-
-    pub(crate) fn too_large(limit: u64) -> Self {
-        let hint = format!(
-            "the request is longer than {limit} bytes; `max_body` in the gateway's configuration sets the limit"
-        );
-        Self::new(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", hint)
-    }
-
-    pub(crate) fn unreadable() -> Self {
-        Self::new(
-            StatusCode::BAD_REQUEST,
-            "bad_request",
-            "the request's body did not arrive whole",
-        )
-    }
-
-    /// A steering header says what cannot be. Its value is the caller's own and is not repeated.
-    pub(crate) fn bad_header(name: &str, form: &str) -> Self {
-        let hint = format!("the header {name} cannot be read; write {form}");
-        Self::new(StatusCode::BAD_REQUEST, "bad_request", hint)
-    }
-
-    pub(crate) fn other_dialect(theirs: Protocol, route: &str, routes: Protocol) -> Self {
-        let hint = format!(
-            "route `{route}` speaks {routes}, and this is a call in {theirs}; use the {routes} SDK for it"
-        );
-        Self::new(StatusCode::BAD_REQUEST, "wrong_dialect", hint)
-    }
-
-    pub(crate) fn no_route(what: &str) -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "model_not_found",
-            format!("no route serves {what}; GET /v1/models lists the routes"),
-        )
-    }
-
-    pub(crate) fn no_path(path: &str) -> Self {
-        Self::new(
-            StatusCode::NOT_FOUND,
-            "not_found",
-            format!("nothing is served at {path}"),
-        )
-    }
-
-    /// No attempt was made, since every target is out.
-    pub(crate) fn circuit_open(cause: Cause, what: &str, why: &str, wait: Duration) -> Self {
-        let status = match cause {
-            Cause::RateLimited => StatusCode::TOO_MANY_REQUESTS,
-            Cause::Open => StatusCode::SERVICE_UNAVAILABLE,
-        };
-        let seconds = wait.as_millis().div_ceil(1_000).max(1);
-        let message = format!("no target of {what} takes calls now ({why}); retry in {seconds} s");
-        Self {
-            retry: Retry::After(wait),
-            ..Self::new(status, "circuit_open", message)
-        }
-    }
-
-    /// Attempts were made, and none brought a whole answer.
-    pub(crate) fn exhausted(reason: &str, why: &str) -> Self {
-        let message = format!("no target gave a whole answer ({reason}: {why})");
-        Self {
-            retry: Retry::Never,
-            ..Self::new(StatusCode::GATEWAY_TIMEOUT, "exhausted", message)
-        }
-    }
-
-    /// The last target pointed elsewhere. Only configured hosts are called, and callers do not learn of others.
-    pub(crate) fn redirected(why: &str) -> Self {
-        let message = format!("a target answered with a redirect, which is not followed ({why})");
-        Self {
-            retry: Retry::Never,
-            ..Self::new(StatusCode::BAD_GATEWAY, "redirect", message)
+            line: Line::Kept,
         }
     }
 
@@ -166,6 +86,9 @@ impl Refusal {
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        if self.line == Line::Closed {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
         match self.retry {
             Retry::Unsaid => {}
             Retry::Never => no_retry(headers),

@@ -1,8 +1,6 @@
 //! `Replay`: whether a call's body is kept for another attempt. All that are kept together have one bound.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-
+use super::memory::{Memory, Share};
 use crate::config::Limits;
 
 /// The bytes of all bodies that are kept.
@@ -11,14 +9,12 @@ pub(crate) struct ReplayMemory {
     /// `replay_limit`: of one body.
     one: u64,
     /// `replay_memory`: of all together.
-    all: u64,
-    used: Arc<AtomicU64>,
+    all: Memory,
 }
 
 /// What becomes of a body once it was sent. One that is kept takes its share of the memory until this is dropped.
 pub(crate) struct Replay {
-    used: Arc<AtomicU64>,
-    bytes: u64,
+    _share: Share,
     once: Option<&'static str>,
 }
 
@@ -26,29 +22,23 @@ impl ReplayMemory {
     pub(crate) fn new(limits: &Limits) -> Self {
         Self {
             one: limits.replay_limit,
-            all: limits.replay_memory,
-            used: Arc::default(),
+            all: Memory::new(limits.replay_memory),
         }
     }
 
     /// Makes room for a body of so many bytes, if there is any.
     pub(crate) fn keep(&self, bytes: usize) -> Replay {
         let bytes = bytes as u64;
-        let with_it = |used: u64| used.checked_add(bytes).filter(|sum| *sum <= self.all);
+        let mut share = self.all.share();
         let once = if bytes > self.one {
             Some("the request is longer than replay_limit, so it is sent once")
-        } else if self
-            .used
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, with_it)
-            .is_err()
-        {
-            Some("replay_memory is used up, so the request is sent once")
-        } else {
+        } else if share.grow(bytes) {
             None
+        } else {
+            Some("replay_memory is used up, so the request is sent once")
         };
         Replay {
-            used: self.used.clone(),
-            bytes: if once.is_none() { bytes } else { 0 },
+            _share: share,
             once,
         }
     }
@@ -61,12 +51,6 @@ impl Replay {
     }
 }
 
-impl Drop for Replay {
-    fn drop(&mut self) {
-        self.used.fetch_sub(self.bytes, Ordering::Relaxed);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -74,8 +58,7 @@ mod tests {
     fn memory(one: u64, all: u64) -> ReplayMemory {
         ReplayMemory {
             one,
-            all,
-            used: Arc::default(),
+            all: Memory::new(all),
         }
     }
 
@@ -92,11 +75,11 @@ mod tests {
         let third = memory.keep(1);
         assert!(third.once().unwrap().starts_with("replay_memory"));
         drop(third);
-        assert_eq!(memory.used.load(Ordering::Relaxed), 100);
+        assert_eq!(memory.all.used(), 100);
         assert!(is_kept(&memory.keep(0)), "nothing needs no room");
         drop(first);
         assert!(is_kept(&memory.keep(60)));
-        assert_eq!(memory.used.load(Ordering::Relaxed), 40);
+        assert_eq!(memory.all.used(), 40);
     }
 
     #[test]
@@ -104,6 +87,6 @@ mod tests {
         let memory = memory(60, 100);
         let long = memory.keep(61);
         assert!(long.once().unwrap().contains("replay_limit"));
-        assert_eq!(memory.used.load(Ordering::Relaxed), 0);
+        assert_eq!(memory.all.used(), 0);
     }
 }

@@ -71,6 +71,8 @@ impl Streaming {
         };
         self.is_settled = true;
         let verdict = self.watched.verdict(&mut self.attempt);
+        self.call
+            .streamed(Streamed::of(&self.watched.guard, self.bytes));
         self.call.ended(verdict.kind);
         if ending != StreamEnding::Complete {
             self.call.because(&verdict.evidence);
@@ -114,6 +116,10 @@ impl Body for Streaming {
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, CutShort>>> {
         let this = &mut *self;
+        if this.call.caller().is_ending() {
+            let Watched { guard, clock, .. } = &mut *this.watched;
+            guard.stopped(clock.now());
+        }
         loop {
             this.settle();
             let Watched {

@@ -9,10 +9,11 @@ use fuseline_mock::{Mock, Reply, Rule, Script};
 use http::Request;
 use serde_json::Value;
 
+use crate::otlp::Collector;
 use crate::support::{post, send, until};
 
 /// Each is a secret; the last one is so only in the body of a provider.
-const SECRETS: [&str; 9] = [
+const SECRETS: [&str; 11] = [
     "canary-provider-key",
     "canary-in-the-base",
     "canary-client-token",
@@ -21,6 +22,8 @@ const SECRETS: [&str; 9] = [
     "canary-of-the-caller",
     "canary-in-the-query",
     "canary-in-the-body",
+    "canary-of-the-collector",
+    "canary-in-the-answer",
     "sk-proj-canary0123456789abcdef",
 ];
 
@@ -44,6 +47,10 @@ impl Talkative {
                 "--config",
             ])
             .arg(config)
+            .env(
+                "OTEL_EXPORTER_OTLP_HEADERS",
+                "x-key=canary-of-the-collector",
+            )
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -98,7 +105,7 @@ impl Drop for Talkative {
 }
 
 #[tokio::test]
-async fn no_output_holds_a_secret_at_trace_level_in_either_format() {
+async fn report_142_and_143_no_output_holds_a_secret_at_trace_level_in_either_format() {
     for format in ["json", "human"] {
         searched(format).await;
     }
@@ -108,8 +115,10 @@ async fn searched(format: &str) {
     let quoting = Reply::status(401).body(
         r#"{"error":{"message":"Incorrect API key provided: sk-proj-canary0123456789abcdef."}}"#,
     );
-    let script = Script::always(Reply::status(500)).rule(Rule::model("quoted").reply(quoting));
+    let failing = Reply::status(500).header("set-cookie", "canary-in-the-answer");
+    let script = Script::always(failing).rule(Rule::model("quoted").reply(quoting));
     let mock = Mock::start(script).await.unwrap();
+    let collector = Collector::start().await;
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("fuseline.toml");
     let text = format!(
@@ -120,6 +129,10 @@ client_tokens = ["canary-client-token"]
 state = "off"
 [[webhooks]]
 url = "{url}/canary-webhook"
+[otlp]
+endpoint = "{collector}"
+traces_interval = "50ms"
+metrics_interval = "50ms"
 [providers.a]
 protocol = "openai"
 base_url = "{url}/v1?key=canary-in-the-base"
@@ -128,12 +141,18 @@ api_key = "canary-provider-key"
 protocol = "openai"
 base_url = "http://127.0.0.1:9/v1?key=canary-in-the-base"
 api_key = "canary-provider-key"
+[providers.secured]
+protocol = "openai"
+base_url = "https://{addr}/v1?key=canary-in-the-base"
+api_key = "canary-provider-key"
 [[routes]]
 model = "*"
 retries = 0
-targets = [{{ provider = "a" }}, {{ provider = "gone" }}]
+targets = [{{ provider = "a" }}, {{ provider = "gone" }}, {{ provider = "secured" }}]
 "#,
-        url = mock.url()
+        url = mock.url(),
+        collector = collector.url,
+        addr = mock.addr(),
     );
     std::fs::write(&config, text).unwrap();
     let program = Talkative::start(&config, format);
@@ -143,10 +162,22 @@ targets = [{{ provider = "a" }}, {{ provider = "gone" }}]
         let mut call = post("/v1/chat/completions?key=canary-in-the-query", body);
         let token = "Bearer canary-client-token".parse().unwrap();
         call.headers_mut().insert("authorization", token);
-        let cookie = "canary-of-the-caller".parse().unwrap();
-        call.headers_mut().insert("cookie", cookie);
+        for name in [
+            "cookie",
+            "proxy-authorization",
+            "x-api-key",
+            "api-key",
+            "x-goog-api-key",
+            "x-amz-security-token",
+        ] {
+            let secret = "canary-of-the-caller".parse().unwrap();
+            call.headers_mut().insert(name, secret);
+        }
         let answer = send(program.listen, call).await;
-        let mut head = format!("{:?}", answer.headers);
+        let mut headers = answer.headers.clone();
+        // It is the caller's.
+        headers.remove("set-cookie");
+        let mut head = format!("{headers:?}");
         if model != "quoted" {
             head += &String::from_utf8_lossy(&answer.body);
         }
@@ -205,6 +236,12 @@ targets = [{{ provider = "a" }}, {{ provider = "gone" }}]
         .all(|line| serde_json::from_str::<Value>(line).is_ok());
     assert_eq!(is_json, format == "json", "{said}");
     outputs.push(said);
+    // What is exported is text between lengths: a secret in it would be found as it stands.
+    until(async || collector.spans().len() > 8 && collector.metrics().contains_key("calls")).await;
+    for (path, key, body) in collector.raw() {
+        assert_eq!(key, "canary-of-the-collector", "{path}");
+        outputs.push(String::from_utf8_lossy(&body).into_owned());
+    }
     for output in outputs {
         for secret in SECRETS {
             assert!(!output.contains(secret), "{secret} in {output}");

@@ -1,8 +1,12 @@
 //! What a connection can do wrong before an answer comes over it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use fuseline_mock::{Mock, Reply};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Barrier;
 
 use crate::support::{breaker, chat, gateway, openai, route, send, spawn};
 
@@ -51,6 +55,46 @@ async fn a_kept_connection_that_died_is_replaced_and_nobody_is_blamed() {
         assert_eq!(send(gateway.addr(), chat()).await.status, 200);
     }
     assert_eq!(*connections.borrow(), 3);
+    assert_eq!(breaker(&gateway, "a").await["run"], 0);
+}
+
+#[tokio::test]
+async fn report_83_a_kept_connection_that_died_is_not_replaced_by_another_that_did() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let both = Arc::new(Barrier::new(2));
+    let counted = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&counted);
+    spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let both = Arc::clone(&both);
+            let number = count.fetch_add(1, Ordering::Relaxed);
+            spawn(async move {
+                read_request(&mut stream).await;
+                // Two are under way at once, so that two connections are kept.
+                if number < 2 {
+                    both.wait().await;
+                }
+                let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+                stream.write_all(answer).await.unwrap();
+                // The next request on either is read and never answered.
+                read_request(&mut stream).await;
+            });
+        }
+    });
+    let gateway = gateway(&format!(
+        "{}{}",
+        openai("a", &format!("http://{address}")),
+        route(&["a"])
+    ))
+    .await;
+    let addr = gateway.addr();
+    let (one, other) = tokio::join!(send(addr, chat()), send(addr, chat()));
+    assert_eq!((one.status.as_u16(), other.status.as_u16()), (200, 200));
+    let answer = send(addr, chat()).await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    assert_eq!(answer.header("x-fuseline-attempts"), "1");
+    assert_eq!(counted.load(Ordering::Relaxed), 3);
     assert_eq!(breaker(&gateway, "a").await["run"], 0);
 }
 

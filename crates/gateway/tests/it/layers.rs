@@ -362,7 +362,7 @@ fn keys_without_effect_yet_are_each_named_once() {
     found.dedup();
     assert_eq!(found.len(), count);
     assert!(
-        found.contains(&"fuseline.toml:45: note: queue: not in effect yet".to_owned()),
+        found.contains(&"fuseline.toml:61: note: queue: not in effect yet".to_owned()),
         "{found:#?}"
     );
     assert!(!format!("{found:?}").contains("cancel_counts_after"));

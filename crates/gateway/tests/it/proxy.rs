@@ -6,8 +6,6 @@ use fuseline_mock::{Mock, Recorded, Reply};
 use http::Request;
 use http_body_util::Full;
 use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
 use crate::support::{
     Answer, CHAT, chat, config, gateway, get, openai, post, provider, route, send, within,
@@ -160,54 +158,6 @@ async fn a_caller_s_key_goes_on_only_where_the_target_takes_it() {
 }
 
 #[tokio::test]
-async fn report_140_a_fallback_sees_its_own_key_and_address_alone() {
-    let (a, b) = (
-        Mock::start(Reply::status(503)).await.unwrap(),
-        Mock::start(Reply::ok()).await.unwrap(),
-    );
-    let text = format!(
-        "{}{}{}",
-        openai("a", &a.url()),
-        openai("b", &format!("{}/v1", b.url())),
-        route(&["a", "b"])
-    );
-    let gateway = gateway(&text).await;
-    let body = r#"{"model":"m","messages":[]}"#;
-    let mut request = post(&format!("{CHAT}?x=1&access_token=of-the-caller"), body);
-    for name in [
-        "authorization",
-        "x-api-key",
-        "api-key",
-        "x-goog-api-key",
-        "ocp-apim-subscription-key",
-        "cookie",
-    ] {
-        let value = "Bearer of-the-caller".parse().unwrap();
-        request.headers_mut().insert(name, value);
-    }
-    let answer = send(gateway.addr(), request).await;
-    assert_eq!(
-        (answer.status.as_u16(), answer.header("x-fuseline-target")),
-        (200, "b/m")
-    );
-    assert_eq!(
-        (
-            answer.header("x-fuseline-attempts"),
-            answer.header("x-fuseline-fallback")
-        ),
-        ("2", "true")
-    );
-    let seen = last(&b).await;
-    assert_eq!(seen.header("authorization"), Some("Bearer key-of-b"));
-    assert_eq!(seen.header("host"), Some(b.addr().to_string().as_str()));
-    let all = format!("{} {:?}", seen.target, seen.headers);
-    assert!(
-        !all.contains("key-of-a") && !all.contains("of-the-caller"),
-        "{all}"
-    );
-}
-
-#[tokio::test]
 async fn client_tokens_are_asked_for_and_stay_here() {
     let mock = Mock::start(Reply::ok()).await.unwrap();
     let text = format!(
@@ -312,24 +262,6 @@ async fn upgrades_are_declined_and_an_offer_of_http2_is_ignored() {
 }
 
 #[tokio::test]
-async fn report_141_redirects_are_not_followed() {
-    let canary = Mock::start(Reply::ok()).await.unwrap();
-    let to = format!("{}/v1/chat/completions", canary.url());
-    let mock = Mock::start(Reply::status(307).header("location", &to).body("moved"))
-        .await
-        .unwrap();
-    let gateway = in_front_of(&mock).await;
-    let answer = send(gateway.addr(), chat()).await;
-    assert_eq!(answer.status, 502);
-    assert_eq!(answer.json()["error"]["code"], "redirect");
-    assert!(!answer.headers.contains_key("location"));
-    assert_eq!(answer.header("x-should-retry"), "false");
-    let text = String::from_utf8_lossy(&answer.body);
-    assert!(!text.contains(&canary.addr().to_string()), "{text}");
-    assert_eq!((mock.hits(), canary.connections()), (1, 0));
-}
-
-#[tokio::test]
 async fn a_not_modified_is_passed_on_and_a_switch_of_protocols_is_no_answer() {
     let mock = Mock::start(Reply::status(304)).await.unwrap();
     let gateway = in_front_of(&mock).await;
@@ -360,37 +292,6 @@ async fn what_the_gateway_says_itself_says_why() {
         why(post("/v1/messages", r#"{"model":"m"}"#)).await,
         "wrong_dialect"
     );
-}
-
-#[tokio::test]
-async fn report_137_callers_do_not_choose_whom_the_gateway_dials() {
-    let (mock, canary) = (
-        Mock::start(Reply::ok()).await.unwrap(),
-        Mock::start(Reply::ok()).await.unwrap(),
-    );
-    let gateway = in_front_of(&mock).await;
-    let host = canary.addr();
-    let body = format!(
-        "{{\"model\":\"m\",\"api_base\":\"http://{host}\",\"base_url\":\"http://{host}\"}}"
-    );
-    for head in [
-        format!("POST http://{host}/v1/chat/completions HTTP/1.1\r\nhost: {host}"),
-        format!(
-            "POST /v1/chat/completions HTTP/1.1\r\nhost: {host}\r\nx-forwarded-host: {host}\r\nx-custom-host: http://{host}"
-        ),
-        format!("CONNECT {host} HTTP/1.1\r\nhost: {host}"),
-    ] {
-        let mut stream = TcpStream::connect(gateway.addr()).await.unwrap();
-        let request = format!(
-            "{head}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
-            body.len()
-        );
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        within(stream.read_to_end(&mut answer)).await.unwrap();
-        assert!(answer.starts_with(b"HTTP/1.1 "), "{head}");
-    }
-    assert_eq!((mock.hits(), canary.connections()), (2, 0));
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! Draining and stopping.
 
+mod program;
+
 use std::time::Duration;
 
 use fuseline_gateway::StartError;
@@ -8,7 +10,7 @@ use http_body_util::BodyExt as _;
 use tokio::net::TcpStream;
 
 use crate::support::{
-    SOON, config, gateway, get, open, openai, route, send, spawn, stream, until, within,
+    SOON, config, gateway, get, open, openai, post, route, send, spawn, stream, until, within,
 };
 
 #[tokio::test]
@@ -34,7 +36,7 @@ async fn a_drain_lets_streams_finish_and_takes_nothing_new() {
 }
 
 #[tokio::test]
-async fn what_outlasts_the_drain_is_cut() {
+async fn what_outlasts_the_drain_is_told_so() {
     let mock = Mock::start(Reply::ok().events(5).stall_after(2))
         .await
         .unwrap();
@@ -45,9 +47,21 @@ async fn what_outlasts_the_drain_is_cut() {
     ))
     .await;
     let answer = open(gateway.addr(), stream()).await;
+    let unanswered = post("/v1/files", "{}");
+    mock.set(Reply::stall()).await.unwrap();
+    let waiting = spawn(send(gateway.addr(), unanswered));
+    mock.wait_for_hits(2, SOON).await.unwrap();
     within(gateway.shutdown()).await;
-    assert!(within(answer.into_body().collect()).await.is_err());
-    mock.wait_for_left(1, SOON).await.unwrap();
+    let told = within(answer.into_body().collect()).await.unwrap();
+    let told = String::from_utf8(told.to_bytes().to_vec()).unwrap();
+    let (_, last) = told.trim_end().rsplit_once("data: ").unwrap();
+    let last: serde_json::Value = serde_json::from_str(last).unwrap();
+    assert_eq!(last["error"]["code"], "shutting_down", "{told}");
+    let refused = waiting.await.unwrap();
+    assert_eq!(refused.status, 503);
+    assert_eq!(refused.json()["error"]["code"], "shutting_down");
+    assert_eq!(refused.header("retry-after"), "1");
+    mock.wait_for_left(2, SOON).await.unwrap();
 }
 
 #[tokio::test]

@@ -4,6 +4,8 @@ use std::future::Future;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -173,12 +175,28 @@ pub(crate) fn spawn<T: Send + 'static>(
 /// A running `fuseline serve`; stopped at the end, however that comes.
 pub(crate) struct Program {
     child: Child,
+    /// Bytes of its log, as far as it was read.
+    logged: Arc<AtomicUsize>,
     pub(crate) listen: String,
     pub(crate) admin: String,
 }
 
 impl Program {
     pub(crate) fn serve(config: &str) -> Self {
+        Self::start(config, "info", Stdio::inherit())
+    }
+
+    /// With this much in its log.
+    pub(crate) fn logging(level: &str, config: &str) -> Self {
+        Self::start(config, level, Stdio::inherit())
+    }
+
+    /// With its standard error elsewhere, where a panic would be told.
+    pub(crate) fn telling(config: &str, errors: std::fs::File) -> Self {
+        Self::start(config, "info", errors.into())
+    }
+
+    fn start(config: &str, level: &str, errors: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_fuseline"))
             .args([
                 "serve",
@@ -189,8 +207,9 @@ impl Program {
                 "--state",
                 "off",
             ])
-            .args(["--config", config])
+            .args(["--config", config, "--log", level])
             .stdout(Stdio::piped())
+            .stderr(errors)
             .spawn()
             .unwrap();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
@@ -199,13 +218,41 @@ impl Program {
             .map(|line| serde_json::from_str::<Value>(&line.unwrap()).unwrap())
             .find(|line| line["message"] == "serving")
             .unwrap();
-        std::thread::spawn(move || lines.for_each(drop));
+        let logged = Arc::<AtomicUsize>::default();
+        let count = Arc::clone(&logged);
+        std::thread::spawn(move || {
+            for line in lines.map_while(Result::ok) {
+                count.fetch_add(line.len() + 1, Ordering::Relaxed);
+            }
+        });
         let text = |key: &str| serving[key].as_str().unwrap().to_owned();
         Self {
             child,
+            logged,
             listen: text("listen"),
             admin: text("admin_listen"),
         }
+    }
+
+    pub(crate) fn logged(&self) -> usize {
+        self.logged.load(Ordering::Relaxed)
+    }
+
+    /// Asks it to end.
+    pub(crate) fn terminate(&self) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+    }
+
+    /// Waits for its end, and gives whether it ended well.
+    pub(crate) async fn ended(&mut self) -> bool {
+        let mut ended = None;
+        until(|| {
+            ended = self.child.try_wait().unwrap();
+            std::future::ready(ended.is_some())
+        })
+        .await;
+        ended.unwrap().success()
     }
 
     pub(crate) fn resident_kib(&self) -> u64 {

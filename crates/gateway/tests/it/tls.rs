@@ -1,5 +1,6 @@
 //! Providers behind TLS, by HTTP/1.1 and HTTP/2: connections that end rudely, streams that are reset or refused.
 
+use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +9,7 @@ use bytes::Bytes;
 use fuseline_gateway::Gateway;
 use h2::{Reason, RecvStream, server};
 use http::{Request, Response};
-use rcgen::{Certificate, CertifiedKey};
+use rcgen::CertifiedKey;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
@@ -17,24 +18,32 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::server::TlsStream;
 
-use crate::support::{breaker, config, openai, route, send, spawn, stream, until};
+use crate::support::{CHAT, breaker, config, openai, route, send, spawn, stream, until};
 
 const TOKEN: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}]}\n\n";
 const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
 
-type Secured = TlsStream<TcpStream>;
+pub(crate) type Secured = TlsStream<TcpStream>;
 
 /// A certificate that vouches for itself, for hosts on loopback.
-pub(crate) fn authority() -> Certificate {
-    certified().cert
-}
-
-fn certified() -> CertifiedKey<rcgen::KeyPair> {
+pub(crate) fn certified() -> CertifiedKey<rcgen::KeyPair> {
     rcgen::generate_simple_self_signed(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap()
 }
 
 /// A provider that speaks TLS and this protocol; `serve` is told of each connection.
 async fn secured<F>(
+    alpn: &str,
+    serve: impl Fn(Secured) -> F + Send + 'static,
+) -> (Gateway, SocketAddr)
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    secured_under("", alpn, serve).await
+}
+
+/// The same with a section of the gateway's file.
+pub(crate) async fn secured_under<F>(
+    section: &str,
     alpn: &str,
     serve: impl Fn(Secured) -> F + Send + 'static,
 ) -> (Gateway, SocketAddr)
@@ -63,7 +72,7 @@ where
     let ca = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(ca.path(), cert.pem()).unwrap();
     let text = format!(
-        "ca_file = {:?}\n{}{}",
+        "ca_file = {:?}\n{section}{}{}",
         ca.path(),
         openai("a", &format!("https://{address}")),
         route(&["a"])
@@ -250,6 +259,52 @@ async fn report_84_a_crowd_beyond_the_streams_allowed_is_served_and_each_once() 
     }
     assert_eq!(handled.load(Ordering::Relaxed), CROWD);
     assert_eq!(breaker(&gateway, "a").await["run"], 0);
+}
+
+/// Serves ten at once and refuses whoever is beyond them, each caller once: who comes again is served.
+async fn overrun(connection: Secured, handled: Arc<AtomicUsize>) {
+    let mut connection = server::handshake(connection).await.unwrap();
+    let mut known = HashSet::new();
+    while let Some(Ok((request, mut respond))) = connection.accept().await {
+        if known.insert(request.uri().to_string()) && known.len() > 10 {
+            respond.send_reset(Reason::REFUSED_STREAM);
+            continue;
+        }
+        handled.fetch_add(1, Ordering::Relaxed);
+        let mut body = respond.send_response(event_stream(), false).unwrap();
+        body.send_data([TOKEN, STOP].concat().into(), true).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn report_84_a_crowd_of_which_most_are_refused_once_is_served_and_each_once() {
+    const CROWD: usize = 200;
+    let handled = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&handled);
+    let (gateway, _) = secured("h2", move |connection| {
+        overrun(connection, Arc::clone(&count))
+    })
+    .await;
+    let addr = gateway.addr();
+    let numbered = |number| {
+        let mut request = stream();
+        *request.uri_mut() = format!("{CHAT}?n={number}").parse().unwrap();
+        request
+    };
+    let crowd: Vec<_> = (0..CROWD)
+        .map(|number| spawn(send(addr, numbered(number))))
+        .collect();
+    for call in crowd {
+        let answer = call.await.unwrap();
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert_eq!(answer.header("x-fuseline-attempts"), "1");
+    }
+    assert_eq!(handled.load(Ordering::Relaxed), CROWD);
+    let view = breaker(&gateway, "a").await;
+    assert_eq!(
+        (&view["run"], &view["kinds"]),
+        (&serde_json::json!(0), &serde_json::json!({}))
+    );
 }
 
 #[tokio::test]

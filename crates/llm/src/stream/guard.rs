@@ -5,8 +5,8 @@
 //! 1. [`bytes`](StreamGuard::bytes) for each chunk, then [`forward`](StreamGuard::forward) until it gives none: what
 //!    it gives goes to the caller. When he has taken it and more is read, [`resumed`](StreamGuard::resumed).
 //! 2. It wakes at [`deadline`](StreamGuard::deadline) and says [`timeout`](StreamGuard::timeout).
-//! 3. [`end`](StreamGuard::end), [`broke`](StreamGuard::broke) or [`left`](StreamGuard::left) when the stream goes on no
-//!    longer, and [`forward`](StreamGuard::forward) once more.
+//! 3. [`end`](StreamGuard::end), [`broke`](StreamGuard::broke), [`left`](StreamGuard::left) or
+//!    [`stopped`](StreamGuard::stopped) when the stream goes on no longer, and [`forward`](StreamGuard::forward) once more.
 //! 4. From the moment that there is an [`ending`](StreamGuard::ending) it can be recorded. A complete stream is passed
 //!    on to its last byte all the same; of a stream that failed nothing more is wanted, and the upstream is closed.
 //!
@@ -204,6 +204,11 @@ impl StreamGuard {
         } else {
             StreamEnding::Cancelled
         });
+    }
+
+    /// The stream can be passed on no longer, which is nobody's fault and is told to the caller.
+    pub fn stopped(&mut self, now: Tick) {
+        self.close_after_rest(Some(StreamEnding::Stopped), now);
     }
 
     /// Commits a stream that is held, for a driver that has nowhere else to go: what it said is passed on, and if it

@@ -15,6 +15,7 @@ use super::super::exchange::{Came, Exchange, Flow};
 use super::super::limits::Limits;
 use super::super::refusal::Refusal;
 use super::super::roster::Roster;
+use super::super::trace;
 use super::super::watched::Judge;
 use super::super::way::Way;
 use super::Course;
@@ -48,7 +49,7 @@ impl<'c> Course<'c> {
     pub(super) fn prepare(&mut self, at: usize) -> Result<Prepared<'c>, Refusal> {
         self.answers(at);
         let Some(way) = self.ways.get(at) else {
-            return Err(Refusal::unreadable());
+            return Err(Refusal::unsendable());
         };
         if self.context.is_first() {
             self.count_first();
@@ -57,8 +58,9 @@ impl<'c> Course<'c> {
         let mut request = way
             .upstream
             .request(self.call, way.model.as_deref(), way.key)
-            .map_err(|_| Refusal::unreadable())?;
+            .map_err(|_| Refusal::unsendable())?;
         self.name(request.headers_mut());
+        trace::begin(self.call, way, &mut request, self.context);
         let timeouts = self.timeouts(way);
         let limits = self.limits(&timeouts, self.context.now());
         tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");
@@ -71,9 +73,11 @@ impl<'c> Course<'c> {
             },
             heartbeat: self.proxy.config.heartbeats.of(self.call.facts.protocol()),
         };
+        let reuse = std::mem::take(&mut self.reuse);
+        let clients = &self.proxy.clients;
         Ok(Prepared {
             exchange,
-            pool: self.proxy.clients.with_connect_timeout(timeouts.connect),
+            pool: clients.with_connect_timeout(timeouts.connect, reuse),
             request,
         })
     }
@@ -82,7 +86,7 @@ impl<'c> Course<'c> {
     pub(super) fn answers(&mut self, at: usize) {
         if let Some(way) = self.ways.get(at) {
             let write_idle = self.timeouts(way).write_idle;
-            self.context.answered(&way.target, way.answerer);
+            self.context.answered(way);
             self.context.caller().set_write_idle(write_idle);
         }
     }

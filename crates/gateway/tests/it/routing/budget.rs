@@ -152,7 +152,7 @@ async fn a_crowd_does_not_ask_a_dead_target_twice_each_and_a_single_call_does() 
     let dead = Reply::status(503).delay(Duration::from_millis(100));
     scene.mocks[0].set(dead).await.unwrap();
     let addr = scene.gateway.addr();
-    let calls = (0..30).map(|_| tokio::spawn(send(addr, chat())));
+    let calls = (0..30).map(|_| crate::support::spawn(send(addr, chat())));
     for call in calls.collect::<Vec<_>>() {
         assert_eq!(by(&call.await.unwrap()), "b/m");
     }

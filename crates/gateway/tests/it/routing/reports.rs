@@ -12,7 +12,7 @@ use tokio::time::Instant;
 
 use super::{Scene, again, by, targets};
 use crate::support::{
-    CHAT, breaker, chat, gateway, get, openai, post, provider, send, spawn, stream, until,
+    CHAT, Program, breaker, chat, gateway, get, openai, post, provider, send, spawn, stream, until,
 };
 
 /// No breaker that gets in the way.
@@ -43,9 +43,54 @@ async fn report_71_rules_that_point_at_each_other_end() {
     assert!(began.elapsed() < Duration::from_secs(2));
     assert_eq!((answer.status.as_u16(), scene.hits()), (500, vec![1, 1, 1]));
     assert!(answer.header("x-fuseline-why").len() <= 512);
-    let health = send(scene.gateway.admin_addr(), get("/healthz")).await;
-    assert_eq!(health.status, 200);
     // Routes that lead to each other are refused at start: the case `cycles` of the mistakes.
+}
+
+/// The program at its most talkative, in front of three providers that fail; the log is what it wrote.
+#[tokio::test]
+async fn report_71_a_call_that_fails_everywhere_writes_little_and_holds_nobody_up() {
+    let failing = Reply::status(500)
+        .header("retry-after-ms", "1")
+        .delay(Duration::from_millis(50));
+    let mut text = String::new();
+    let mut mocks = Vec::new();
+    for name in ["a", "b", "c"] {
+        let mock = Mock::start(failing.clone()).await.unwrap();
+        text += &openai(name, &mock.url());
+        mocks.push(mock);
+    }
+    let on = |next: &str| format!("on.server_error = \"{next}/m\"\nretries = 1\n");
+    text += &format!(
+        "[[routes]]\nmodel = \"*\"\n{}{}{OFF}",
+        targets(&["a", "b", "c"]),
+        on("a")
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fuseline.toml");
+    std::fs::write(&file, text).unwrap();
+    let program = Program::logging("trace", file.to_str().unwrap());
+    let (addr, admin) = (
+        program.listen.parse().unwrap(),
+        program.admin.parse().unwrap(),
+    );
+    let before = program.logged();
+    let began = Instant::now();
+    let call = spawn(send(addr, chat()));
+    let mut fastest = Duration::MAX;
+    while !call.is_finished() {
+        let asked = Instant::now();
+        assert_eq!(send(admin, get("/healthz")).await.status, 200);
+        fastest = fastest.min(asked.elapsed());
+    }
+    let answer = call.await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(2));
+    assert!(fastest < Duration::from_millis(100), "{fastest:?}");
+    assert_eq!(answer.status, 500);
+    let hits: u64 = mocks.iter().map(Mock::hits).sum();
+    assert!(hits <= 6, "each at most once, and once again: {hits}");
+    until(async || program.logged() > before).await;
+    let wrote = program.logged() - before;
+    assert!(wrote < 64 << 10, "{wrote} bytes");
 }
 
 #[tokio::test]
@@ -173,9 +218,12 @@ async fn report_77_no_target_left_is_told_in_the_callers_dialect() {
         let mut fastest = Duration::MAX;
         for path in paths {
             for is_stream in [false, true] {
-                let began = Instant::now();
+                for _ in 0..10 {
+                    let began = Instant::now();
+                    send(gateway.addr(), create(is_stream)(path)).await;
+                    fastest = fastest.min(began.elapsed());
+                }
                 let answer = send(gateway.addr(), create(is_stream)(path)).await;
-                fastest = fastest.min(began.elapsed());
                 assert_eq!(answer.status, 503, "{path}");
                 assert_eq!(answer.header("retry-after"), "7");
                 assert_eq!(answer.header("content-type"), "application/json");
@@ -185,7 +233,8 @@ async fn report_77_no_target_left_is_told_in_the_callers_dialect() {
                 assert_eq!(is_anthropic, protocol == "anthropic");
             }
         }
-        assert!(fastest < Duration::from_millis(50), "{fastest:?}");
+        // The quickest, since others use the machine.
+        assert!(fastest < Duration::from_millis(10), "{fastest:?}");
         assert_eq!((a.hits(), b.hits()), (1, 1));
         assert_eq!(before, counters().await);
     }

@@ -41,6 +41,8 @@ pub enum StreamEnding {
     Cancelled,
     /// The caller left, having waited for `cancel_counts_after` without a content event.
     Unserved,
+    /// Whoever passed it on could do so no longer.
+    Stopped,
 }
 
 impl StreamEnding {
@@ -64,6 +66,7 @@ impl StreamEnding {
             Self::Corrupt => "stream_corrupt",
             Self::Cancelled => "cancelled",
             Self::Unserved => "unserved",
+            Self::Stopped => "shutting_down",
         }
     }
 
@@ -79,7 +82,7 @@ impl StreamEnding {
                 Timer::Total => Fault::Deadline,
             }),
             Self::Malformed | Self::Oversized | Self::Corrupt => Ending::Broken(Fault::Reset),
-            Self::Cancelled => Ending::Left,
+            Self::Cancelled | Self::Stopped => Ending::Left,
             Self::Unserved => Ending::Broken(Fault::Deadline),
         }
     }
@@ -123,6 +126,7 @@ impl fmt::Display for StreamEnding {
             Self::Corrupt => "the framing of the provider's stream is broken",
             Self::Cancelled => "the caller left",
             Self::Unserved => "the caller left after waiting for content in vain",
+            Self::Stopped => "the gateway was stopped before the answer was complete",
         };
         f.write_str(what)
     }

@@ -118,7 +118,9 @@ enum Class {
 impl Class {
     fn of(ending: StreamEnding) -> Self {
         match (ending, ending.for_classifier()) {
-            (StreamEnding::Truncated | StreamEnding::Broken(_), _) => Self::Cut,
+            (StreamEnding::Truncated | StreamEnding::Broken(_) | StreamEnding::Stopped, _) => {
+                Self::Cut
+            }
             (_, Ending::Broken(Fault::Stall | Fault::Deadline)) => Self::Late,
             _ => Self::Wrong,
         }

@@ -14,7 +14,7 @@ type End = fn(&mut Run, &Speech);
 type Case = (&'static str, End, fn() -> StreamEnding);
 
 /// Endings that are failures, in each dialect alike.
-const FAILURES: [Case; 8] = [
+const FAILURES: [Case; 9] = [
     (
         "the end without an end marker",
         |run, _| {
@@ -71,6 +71,14 @@ const FAILURES: [Case; 8] = [
             run.at(2_000, half).silence();
         },
         || timed_out(Timer::Stall, 30),
+    ),
+    (
+        "half an event, and the gateway's own end",
+        |run, speech| {
+            let (half, _) = speech.text.split_at(speech.text.len() / 2);
+            run.at(2_000, half).stopped();
+        },
+        || StreamEnding::Stopped,
     ),
 ];
 

@@ -89,6 +89,12 @@ impl Run {
         self
     }
 
+    pub(crate) fn stopped(&mut self) -> &mut Self {
+        self.guard.stopped(self.now);
+        self.drain();
+        self
+    }
+
     pub(crate) fn ending(&self) -> StreamEnding {
         self.guard.ending().expect("an ending")
     }

@@ -5,6 +5,7 @@ use fuseline_llm::{Fallback, RequestFacts};
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
 
+use super::super::super::memory::Memory;
 use super::super::super::replay::ReplayMemory;
 use super::*;
 use crate::config::{Overrides, Sources};
@@ -69,6 +70,8 @@ impl Asked<'_> {
             lane: Lane::Route(self.route),
             fallback: Fallback::On,
             slot: None,
+            place: None,
+            _share: Memory::new(0).share(),
         };
         Slot::of(&call, tenant)
     }

@@ -1,0 +1,126 @@
+//! `cert_file` and `key_file`: the certificate that callers are shown, and its key.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::crypto::aws_lc_rs;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+use super::load::read_bounded;
+use super::reader::Section;
+
+const CERT: &str = "cert_file";
+const KEY: &str = "key_file";
+/// Longest file of certificates, or of a key.
+const MAX_FILE: u64 = 1 << 20;
+
+/// A chain of certificates, the listener's own first, with the key of that one, ready for TLS 1.2 and 1.3 with HTTP/1.1 in it.
+#[derive(Clone)]
+pub struct Identity(Arc<ServerConfig>);
+
+impl Identity {
+    fn new(
+        chain: Vec<CertificateDer<'static>>,
+        key: PrivateKeyDer<'static>,
+    ) -> Result<Self, rustls::Error> {
+        let crypto = Arc::new(aws_lc_rs::default_provider());
+        let mut tls = ServerConfig::builder_with_provider(crypto)
+            .with_safe_default_protocol_versions()?
+            .with_no_client_auth()
+            .with_single_cert(chain, key)?;
+        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
+        Ok(Self(Arc::new(tls)))
+    }
+
+    /// Who answers for it.
+    pub(crate) fn acceptor(&self) -> TlsAcceptor {
+        TlsAcceptor::from(Arc::clone(&self.0))
+    }
+}
+
+impl fmt::Debug for Identity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Identity").finish_non_exhaustive()
+    }
+}
+
+/// What the two keys name; none where neither is written.
+pub(super) fn read(section: &mut Section<'_, '_>) -> Option<Identity> {
+    let cert: Option<String> = section.opt(
+        CERT,
+        None,
+        "PEM file with the certificate that callers are shown, and those behind it",
+    );
+    let key: Option<String> = section.opt(KEY, None, "PEM file with the key of that certificate");
+    let (cert, key) = match (cert, key) {
+        (Some(cert), Some(key)) => (cert, key),
+        (cert, key) => {
+            if let Some(missing) = lone(cert.is_some(), key.is_some()) {
+                let missing = section.path(missing);
+                let remedy = "write both cert_file and key_file, or neither";
+                section.document.mistake(&missing, "is missing", remedy);
+            }
+            return None;
+        }
+    };
+    let folder = section.document.secrets.folder;
+    let chain = found(section, CERT, "certificates", chain(&folder.join(cert)))?;
+    let key = found(
+        section,
+        KEY,
+        "a private key",
+        private_key(&folder.join(key)),
+    )?;
+    Identity::new(chain, key)
+        .map_err(|why| {
+            let problem = format!("does not go with {CERT}: {why}");
+            let remedy = "write the key of the file's first certificate";
+            let path = section.path(KEY);
+            section.document.mistake(&path, problem, remedy);
+        })
+        .ok()
+}
+
+/// The key that is missing beside the other.
+fn lone(has_cert: bool, has_key: bool) -> Option<&'static str> {
+    match (has_cert, has_key) {
+        (true, false) => Some(KEY),
+        (false, true) => Some(CERT),
+        _ => None,
+    }
+}
+
+fn found<T>(
+    section: &mut Section<'_, '_>,
+    key: &str,
+    what: &str,
+    read: Result<T, String>,
+) -> Option<T> {
+    let path = section.path(key);
+    let remedy =
+        format!("write the path of a readable PEM file with {what}, relative to this one's folder");
+    read.map_err(|problem| section.document.mistake(&path, problem, remedy))
+        .ok()
+}
+
+fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
+    let text = read_bounded(path, MAX_FILE).map_err(|why| format!("cannot be read: {why}"))?;
+    let chain: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes())
+        .collect::<Result<_, _>>()
+        .map_err(|why| format!("is no PEM file: {why}"))?;
+    if chain.is_empty() {
+        Err("holds no certificate".to_owned())
+    } else {
+        Ok(chain)
+    }
+}
+
+/// What is wrong with it is told without a word of it.
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
+    let text = read_bounded(path, MAX_FILE).map_err(|why| format!("cannot be read: {why}"))?;
+    PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|_| "holds no private key".to_owned())
+}

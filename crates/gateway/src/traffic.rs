@@ -1,0 +1,165 @@
+//! `Traffic`: the callers' listener: who is accepted, in which way he is spoken to, and how long he may say nothing.
+
+mod front;
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout};
+use tokio_util::either::Either;
+
+use crate::caller::{Caller, Line, Watch};
+use crate::config::Identity;
+use crate::proxy::{self, Proxy};
+use crate::shutdown::Tasks;
+use front::Front;
+
+/// Most of an answer that waits here for its caller, and most of a request's head.
+const WRITE_BUFFER: usize = 32 << 10;
+/// A caller of whom nothing was heard for this long is asked whether he is still there; without a sign of life he is gone
+/// a quarter of a minute later.
+const KEEPALIVE: Duration = Duration::from_secs(15);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const KEEPALIVE_RETRIES: u32 = 3;
+/// How often it is told that no more connections are accepted.
+const TOLD_EVERY: Duration = Duration::from_secs(10);
+
+/// What every connection of a caller needs.
+pub(crate) struct Traffic {
+    proxy: Arc<Proxy>,
+    tasks: Tasks,
+    places: Arc<Semaphore>,
+}
+
+impl Traffic {
+    pub(crate) fn new(proxy: Arc<Proxy>, tasks: Tasks) -> Self {
+        let places = Arc::new(Semaphore::new(proxy.listener().max_connections));
+        Self {
+            proxy,
+            tasks,
+            places,
+        }
+    }
+
+    /// Accepts callers until a drain begins.
+    pub(crate) async fn accept(self, listener: TcpListener) {
+        let this = Arc::new(self);
+        let mut told = None;
+        loop {
+            let next = async {
+                let place = this.place(&mut told).await?;
+                Some((listener.accept().await, place))
+            };
+            let next = tokio::select! {
+                next = next => next,
+                () = this.tasks.draining() => return,
+            };
+            match next {
+                Some((Ok((stream, _)), place)) => {
+                    let serving = Arc::clone(&this);
+                    this.tasks.spawn(async move {
+                        serving.serve(stream).await;
+                        drop(place);
+                    });
+                }
+                Some((Err(error), _)) => {
+                    // Out of file descriptors, mostly: a pause keeps the loop from spinning until some are free.
+                    tracing::warn!(%error, "a connection could not be accepted");
+                    tokio::time::sleep(Duration::from_millis(50)).await;
+                }
+                None => return,
+            }
+        }
+    }
+
+    /// A place among the connections; whoever finds none waits in the system's queue.
+    async fn place(&self, told: &mut Option<Instant>) -> Option<OwnedSemaphorePermit> {
+        if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
+            return Some(place);
+        }
+        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
+            *told = Some(Instant::now());
+            tracing::warn!("all of listener.max_connections are open; whoever comes now waits");
+        }
+        Arc::clone(&self.places).acquire_owned().await.ok()
+    }
+
+    /// One caller's connection. The call in flight is dropped with it as soon as the caller is gone.
+    async fn serve(&self, stream: TcpStream) {
+        // Without it small events would wait for one another; a socket that refuses an option still works.
+        drop(stream.set_nodelay(true));
+        let keepalive = TcpKeepalive::new()
+            .with_time(KEEPALIVE)
+            .with_interval(KEEPALIVE_INTERVAL)
+            .with_retries(KEEPALIVE_RETRIES);
+        drop(SockRef::from(&stream).set_tcp_keepalive(&keepalive));
+        let (line, watch) = Caller::at(stream, self.proxy.write_idle());
+        let Some(line) = self.secured(line).await else {
+            return tracing::trace!("a caller spoke no TLS");
+        };
+        self.speak(line, watch).await;
+    }
+
+    /// The line as HTTP is spoken over it; none where TLS was not agreed upon in time.
+    async fn secured(&self, line: Line) -> Option<impl AsyncRead + AsyncWrite + Unpin + use<>> {
+        let listener = self.proxy.listener();
+        let Some(tls) = listener.identity.as_ref().map(Identity::acceptor) else {
+            return Some(Either::Left(line));
+        };
+        let handshake = timeout(listener.head_timeout, tls.accept(line));
+        let secured = tokio::select! {
+            secured = handshake => secured,
+            () = self.tasks.draining() => return None,
+        };
+        Some(Either::Right(Box::new(secured.ok()?.ok()?)))
+    }
+
+    async fn speak(&self, line: impl AsyncRead + AsyncWrite + Unpin, watch: Watch) {
+        let caller = watch.caller();
+        let front = Front::new(line, caller.clone());
+        let asking = caller.clone();
+        let service = service_fn(|request| {
+            let (proxy, caller) = (Arc::clone(&self.proxy), asking.clone());
+            async move { Ok::<_, Infallible>(proxy::handle(proxy, request, caller).await) }
+        });
+        // Who leaves is the watch's to tell: hyper would take the end of what a caller sends for the end of his interest.
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(self.proxy.listener().head_timeout)
+            .half_close(true)
+            .max_buf_size(WRITE_BUFFER)
+            .serve_connection(TokioIo::new(front), service);
+        let mut connection = std::pin::pin!(connection);
+        let mut gone = std::pin::pin!(watch.gone());
+        let (mut is_draining, mut is_ending) = (false, false);
+        loop {
+            tokio::select! {
+                biased;
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::trace!(%error, "a caller's connection ended");
+                    }
+                    return;
+                }
+                gone = gone.as_mut() => return tracing::trace!(?gone, "a caller is gone"),
+                () = self.tasks.draining(), if !is_draining => {
+                    is_draining = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                // His call learns of it as soon as the connection is asked again.
+                () = self.tasks.ending(), if !is_ending => {
+                    is_ending = true;
+                    caller.end();
+                }
+            }
+        }
+    }
+}
