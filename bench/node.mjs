@@ -5,7 +5,7 @@ import { Breaker } from "fuseline";
 import { ConsecutiveBreaker, circuitBreaker, handleAll } from "cockatiel";
 import CircuitBreaker from "opossum";
 
-const CALLS = 100_000;
+const CALLS = 20_000;
 const ROUNDS = 9;
 
 const good = async () => 1;
