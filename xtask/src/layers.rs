@@ -140,7 +140,15 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "fuseline-node",
         ours: &["fuseline"],
-        outside: Outside::Only(&["bytes", "http", "napi", "napi-derive", "serde_json", "slab"]),
+        outside: Outside::Only(&[
+            "bytes",
+            "http",
+            "napi",
+            "napi-build",
+            "napi-derive",
+            "serde_json",
+            "slab",
+        ]),
         rule: "the Node package is a thin surface over the library: whoever awaits does so in JavaScript",
     },
     Layer {
