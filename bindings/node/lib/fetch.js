@@ -2,8 +2,9 @@
 
 "use strict";
 
-const { CircuitOpenError, StreamError, refusals } = require("./errors.js");
-const { faultOf, pairs } = require("./judge.js");
+const { PlainBody, WatchedBody, streamOf } = require("./bodies.js");
+const { CircuitOpenError, refusals } = require("./errors.js");
+const { pairs } = require("./judge.js");
 const native = require("./native.js");
 const { LONGEST } = require("./streams.js");
 
@@ -11,9 +12,6 @@ const USUAL = { answer: 600_000, idle: 30_000, cancelCountsAfter: 20_000 };
 const MOST_OF_A_BODY = 8 << 20; // what is judged; what is longer has content
 const CLOCK_STEP = 20; // by how much two clocks may differ
 const BODILESS = new Set([101, 204, 205, 304]);
-
-// A stream that nobody reads any more.
-const forgotten = new FinalizationRegistry((body) => body.leave());
 
 async function fetchUnder(gate, input, init = {}) {
   const asked = await requestOf(input, init);
@@ -41,7 +39,7 @@ async function answered(call, response) {
   if (response.ok && request.asks && response.body !== null && request.isReadable(type)) {
     call.clear();
     const watch = new native.Watch(call.take(), request, type, gate.limits);
-    return rebuilt(response, bodyOf(new WatchedBody(call, response.body, watch)));
+    return rebuilt(response, streamOf(new WatchedBody(call, response.body, watch)));
   }
   if (response.ok && !request.asks) {
     call.clear();
@@ -50,11 +48,11 @@ async function answered(call, response) {
       call.done();
       return response;
     }
-    return rebuilt(response, bodyOf(new PlainBody(call, response.body, [])));
+    return rebuilt(response, streamOf(new PlainBody(call, response.body, [])));
   }
   const { chunks, rest } = await call.read(response);
   call.judge(response, rest === undefined ? Buffer.concat(chunks) : undefined);
-  if (rest !== undefined) return rebuilt(response, bodyOf(new PlainBody(call, rest, chunks)));
+  if (rest !== undefined) return rebuilt(response, streamOf(new PlainBody(call, rest, chunks)));
   call.done();
   return response.body === null ? response : rebuilt(response, Buffer.concat(chunks));
 }
@@ -195,109 +193,6 @@ class Call {
     };
     this.#timer = setTimeout(late, Math.min(limit, LONGEST));
   }
-}
-
-/** A streamed answer, watched for what its events say. */
-class WatchedBody {
-  #pending;
-
-  constructor(call, body, watch) {
-    Object.assign(this, { call, watch, reader: body.getReader(), cause: undefined });
-  }
-
-  async pull(controller) {
-    const { watch } = this;
-    for (;;) {
-      if (watch.asked()) return this.#finish(controller);
-      const out = await this.#next();
-      this.#told();
-      if (out === undefined || out.byteLength === 0) continue;
-      return controller.enqueue(new Uint8Array(out));
-    }
-  }
-
-  /** What goes on of the next chunk; nothing where a limit has passed. */
-  async #next() {
-    const { watch } = this;
-    let timer;
-    const late = new Promise((resolve) => {
-      timer = setTimeout(resolve, Math.min(watch.timeLeft() ?? 0, LONGEST));
-    });
-    this.#pending ??= this.reader.read();
-    try {
-      const item = await Promise.race([this.#pending, late]);
-      if (item === undefined) return undefined;
-      this.#pending = undefined;
-      return item.done ? watch.end() : watch.chunk(item.value);
-    } catch (error) {
-      this.#pending = undefined;
-      this.cause = error;
-      if (!this.call.caller?.aborted) return watch.broke(faultOf(error) === "stall" ? "stall" : "reset");
-      watch.close();
-      return undefined;
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  #finish(controller) {
-    const { watch, cause } = this;
-    const failure = watch.failure();
-    const isOwn = cause !== undefined && (failure === null || failure.ending === "stream_broken");
-    this.leave();
-    if (isOwn) controller.error(cause);
-    else if (failure === null) controller.close();
-    else controller.error(new StreamError(failure, { cause }));
-  }
-
-  leave(reason) {
-    this.watch.close();
-    this.#told();
-    this.call.done();
-    this.#pending?.catch(() => {});
-    this.reader.cancel(reason).catch(() => {});
-    this.call.abort(reason);
-  }
-
-  #told() {
-    if (this.call.gate.listeners !== undefined) this.call.gate.tell();
-  }
-}
-
-/** Any other body, of which only the end says something; `chunks` come first. */
-class PlainBody {
-  constructor(call, body, chunks) {
-    Object.assign(this, { call, chunks, reader: body.getReader() });
-  }
-
-  async pull(controller) {
-    const { call } = this;
-    if (this.chunks.length > 0) return controller.enqueue(this.chunks.shift());
-    try {
-      const { done, value } = await this.reader.read();
-      if (!done) return controller.enqueue(value);
-      call.settle((place) => call.gate.success(place));
-      call.done();
-      controller.close();
-    } catch (error) {
-      controller.error(call.broke(error));
-    }
-  }
-
-  leave(reason) {
-    this.call.left();
-    this.reader.cancel(reason).catch(() => {});
-  }
-}
-
-function bodyOf(body) {
-  const source = {
-    pull: (controller) => body.pull(controller),
-    cancel: (reason) => body.leave(reason),
-  };
-  const stream = new ReadableStream(source, { highWaterMark: 0 });
-  forgotten.register(stream, body);
-  return stream;
 }
 
 /** The same answer with this body. */

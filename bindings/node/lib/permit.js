@@ -76,10 +76,4 @@ class Permit {
   }
 }
 
-if (Symbol.dispose !== undefined) {
-  Permit.prototype[Symbol.dispose] = function dispose() {
-    this.cancel();
-  };
-}
-
 module.exports = { Permit };
