@@ -5,8 +5,8 @@ import { Breaker } from "fuseline";
 import { ConsecutiveBreaker, circuitBreaker, handleAll } from "cockatiel";
 import CircuitBreaker from "opossum";
 
-const CALLS = 20_000;
-const ROUNDS = 9;
+const CALLS = 10_000;
+const ROUNDS = 7;
 
 const good = async () => 1;
 const failure = Object.assign(new Error("down"), { status: 503 });
