@@ -22,7 +22,8 @@ const refusing = new Breaker("refusing");
 refusing.forceOpen();
 const quiet = new CircuitBreaker(good, { timeout: false });
 const usual = new CircuitBreaker(good);
-const opossumFailing = new CircuitBreaker(bad, { timeout: false, volumeThreshold: 1e9 });
+// With percentiles it sorts all that it remembers at each failure.
+const opossumFailing = new CircuitBreaker(bad, { timeout: false, volumeThreshold: 1e9, rollingPercentilesEnabled: false });
 const opossumOpen = new CircuitBreaker(good, { timeout: false });
 opossumOpen.open();
 const cockatiel = circuitBreaker(handleAll, { halfOpenAfter: 10_000, breaker: new ConsecutiveBreaker(5) });
