@@ -24,6 +24,8 @@ fi
 PATH=$PWD/.venv/bin:$PATH
 
 # Anew only where the lock file is newer than what was installed.
-if [[ tests/sdk/node/package-lock.json -nt tests/sdk/node/node_modules/.package-lock.json ]]; then
-    npm --prefix tests/sdk/node ci >/dev/null || exit 1
-fi
+for folder in tests/sdk/node bindings/node/test; do
+    if [[ $folder/package-lock.json -nt $folder/node_modules/.package-lock.json ]]; then
+        npm --prefix "$folder" ci >/dev/null || exit 1
+    fi
+done

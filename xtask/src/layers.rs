@@ -138,6 +138,20 @@ const LAYERS: &[Layer] = &[
         rule: "metrics are telemetry's, databases are the store's, and there is one HTTP client",
     },
     Layer {
+        name: "fuseline-node",
+        ours: &["fuseline"],
+        outside: Outside::Only(&[
+            "bytes",
+            "http",
+            "napi",
+            "napi-build",
+            "napi-derive",
+            "serde_json",
+            "slab",
+        ]),
+        rule: "the Node package is a thin surface over the library: whoever awaits does so in JavaScript",
+    },
+    Layer {
         name: "fuseline-python",
         ours: &["fuseline", "fuseline-core", "fuseline-store"],
         outside: Outside::Only(&["bytes", "http", "pyo3", "serde_json"]),
