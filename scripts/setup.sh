@@ -19,7 +19,8 @@ fi
 
 [[ -x .venv/bin/pip ]] || python3 -m venv .venv || exit 1
 .venv/bin/pip install --quiet --disable-pip-version-check \
-    --requirement scripts/requirements.txt --requirement tests/sdk/requirements.txt || exit 1
+    --requirement scripts/requirements.txt --requirement tests/sdk/requirements.txt \
+    --requirement bindings/python/requirements.txt || exit 1
 PATH=$PWD/.venv/bin:$PATH
 
 # Anew only where the lock file is newer than what was installed.

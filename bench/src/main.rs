@@ -5,6 +5,8 @@ mod count;
 #[cfg(feature = "serving")]
 mod load;
 #[cfg(feature = "serving")]
+mod observe;
+#[cfg(feature = "serving")]
 mod process;
 #[cfg(feature = "serving")]
 mod proxy;
@@ -13,6 +15,8 @@ mod replay;
 mod scan;
 #[cfg(feature = "serving")]
 mod servers;
+#[cfg(feature = "serving")]
+mod state;
 #[cfg(feature = "serving")]
 mod stream;
 
@@ -39,11 +43,17 @@ fn main() -> Result<()> {
 #[tokio::main(worker_threads = 2)]
 async fn serving(args: &[&str]) -> Result<()> {
     match args {
+        ["observe"] => observe::measure(false).await,
+        ["observe", "quick"] => observe::measure(true).await,
         ["proxy"] => proxy::measure().await,
+        ["state"] => state::measure(state::Effort::FULL).await,
+        ["state", "quick"] => state::measure(state::Effort::QUICK).await,
         ["stream"] => stream::measure().await,
         // Started by the measurements themselves, each in its own process so that its CPU and memory can be told apart.
         ["serve", "upstream"] => servers::upstream().await,
         ["serve", name] => servers::bare_proxy(name).await,
-        _ => bail!("usage: bench/run classify|count|hot|proxy|replay|scan|stream, or count --save"),
+        _ => bail!(
+            "usage: bench/run classify|count|hot|observe|proxy|replay|scan|state|stream, count --save, observe quick, or state quick"
+        ),
     }
 }

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, bail};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
@@ -13,6 +14,7 @@ pub(crate) struct Server {
     pub(crate) address: String,
     child: Child,
     directory: Option<PathBuf>,
+    is_nginx: bool,
 }
 
 impl Server {
@@ -34,14 +36,34 @@ impl Server {
             address,
             child,
             directory: None,
+            is_nginx: false,
+        })
+    }
+
+    /// The gateway as it is shipped, by this file.
+    pub(crate) async fn gateway(config: &Path) -> Result<Self> {
+        let port = free_port()?;
+        let address = format!("127.0.0.1:{port}");
+        let child = Command::new(std::env::current_exe()?.with_file_name("fuseline"))
+            .args(["serve", "--listen", &address])
+            .args(["--admin-listen", "127.0.0.1:0", "--config"])
+            .arg(config)
+            .stdout(Stdio::null())
+            .kill_on_drop(true)
+            .spawn()
+            .context("fuseline does not start; bench/run builds it")?;
+        wait_for(&address).await?;
+        Ok(Self {
+            address,
+            child,
+            directory: None,
+            is_nginx: false,
         })
     }
 
     /// nginx with these contents of its `server` block, under a directory of its own.
     pub(crate) async fn nginx(server: &str, upstream: &str) -> Result<Self> {
-        let port = std::net::TcpListener::bind("127.0.0.1:0")?
-            .local_addr()?
-            .port();
+        let port = free_port()?;
         let directory = std::env::temp_dir().join(format!("fuseline-bench-nginx-{port}"));
         fs::create_dir_all(&directory)?;
         let config = directory.join("nginx.conf");
@@ -56,17 +78,45 @@ impl Server {
             .spawn()
             .context("nginx does not start; is the package installed?")?;
         let address = format!("127.0.0.1:{port}");
-        for _ in 0..100 {
-            if tokio::net::TcpStream::connect(&address).await.is_ok() {
-                break;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
+        wait_for(&address).await?;
         Ok(Self {
             address,
             child,
             directory: Some(directory),
+            is_nginx: true,
         })
+    }
+
+    /// The gateway's program, under this configuration and on these ports. What it logs goes to a file in a directory of
+    /// its own.
+    pub(crate) async fn fuseline(listen: u16, admin: u16, config: &str) -> Result<Self> {
+        let directory = std::env::temp_dir().join(format!("fuseline-bench-program-{listen}"));
+        fs::create_dir_all(&directory)?;
+        fs::write(directory.join("fuseline.toml"), config)?;
+        let child = Command::new(std::env::current_exe()?.with_file_name("fuseline"))
+            .arg("serve")
+            .args(["--listen", &format!("127.0.0.1:{listen}")])
+            .args(["--admin-listen", &format!("127.0.0.1:{admin}")])
+            .args(["--state", "off", "--log-format", "json"])
+            .current_dir(&directory)
+            .stdout(fs::File::create(directory.join("log"))?)
+            .kill_on_drop(true)
+            .spawn()
+            .context("the gateway does not start; is it built?")?;
+        let address = format!("127.0.0.1:{listen}");
+        wait_for(&address).await?;
+        Ok(Self {
+            address,
+            child,
+            directory: Some(directory),
+            is_nginx: false,
+        })
+    }
+
+    /// How much it has logged, in bytes.
+    pub(crate) fn logged(&self) -> Result<u64> {
+        let directory = self.directory.as_ref().context("it logs nowhere")?;
+        Ok(fs::metadata(directory.join("log"))?.len())
     }
 
     /// Seconds of CPU used so far, user and system, workers included.
@@ -120,21 +170,40 @@ impl Server {
 
     /// Ends the process and waits for it, so that the next measurement has the machine to itself.
     pub(crate) async fn stop(mut self) -> Result<()> {
-        if let Some(directory) = self.directory.take() {
+        let directory = self.directory.take();
+        if let (Some(directory), true) = (&directory, self.is_nginx) {
             // Asked to, the master ends its workers; killed, it would orphan them.
             Command::new("nginx")
                 .args(["-s", "stop"])
-                .args(paths(&directory))
+                .args(paths(directory))
                 .stderr(Stdio::null())
                 .status()
                 .await?;
             self.child.wait().await?;
-            fs::remove_dir_all(directory)?;
         } else {
             self.child.kill().await?;
         }
+        if let Some(directory) = directory {
+            fs::remove_dir_all(directory)?;
+        }
         Ok(())
     }
+}
+
+pub(crate) fn free_port() -> Result<u16> {
+    let free = std::net::TcpListener::bind("127.0.0.1:0")?;
+    Ok(free.local_addr()?.port())
+}
+
+/// Until somebody listens there.
+pub(crate) async fn wait_for(address: &str) -> Result<()> {
+    for _ in 0..250 {
+        if tokio::net::TcpStream::connect(address).await.is_ok() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    bail!("nobody listens on {address} after 5 s")
 }
 
 fn paths(directory: &Path) -> [std::ffi::OsString; 4] {

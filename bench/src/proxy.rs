@@ -134,7 +134,7 @@ fn median_of(loads: &[Load], field: impl Fn(&Load) -> f64) -> f64 {
     median(&mut loads.iter().map(field).collect::<Vec<_>>())
 }
 
-fn median(values: &mut [f64]) -> f64 {
+pub(crate) fn median(values: &mut [f64]) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)
 }

@@ -68,8 +68,18 @@ const LAYERS: &[Layer] = &[
     Layer {
         name: "fuseline-telemetry",
         ours: &["fuseline-core"],
-        outside: Outside::Only(&["prometheus-client", "tracing"]),
-        rule: "telemetry reads what the core says, and writes metrics and logs",
+        outside: Outside::Only(&[
+            "bytes",
+            "http",
+            "opentelemetry",
+            "opentelemetry-http",
+            "opentelemetry-otlp",
+            "opentelemetry_sdk",
+            "prometheus-client",
+            "thiserror",
+            "tracing",
+        ]),
+        rule: "telemetry reads what the core says, and writes metrics, spans and logs; what it sends, others carry",
     },
     Layer {
         name: "fuseline-store",
@@ -102,16 +112,36 @@ const LAYERS: &[Layer] = &[
         rule: "the scripted provider is no part of the product and imports nothing of ours",
     },
     Layer {
+        name: "fuseline-sim",
+        ours: &["fuseline-core"],
+        outside: Outside::Only(&["fastrand"]),
+        rule: "what is simulated is the core, in virtual time and by a seed",
+    },
+    Layer {
         name: "fuseline-gateway",
         ours: &[
             "fuseline-core",
             "fuseline-llm",
             "fuseline-mock",
+            "fuseline-sim",
             "fuseline-store",
             "fuseline-telemetry",
         ],
-        outside: Outside::AnyBut(&["prometheus-client", "redis", "reqwest", "rusqlite"]),
+        outside: Outside::AnyBut(&[
+            "opentelemetry",
+            "opentelemetry_sdk",
+            "prometheus-client",
+            "redis",
+            "reqwest",
+            "rusqlite",
+        ]),
         rule: "metrics are telemetry's, databases are the store's, and there is one HTTP client",
+    },
+    Layer {
+        name: "fuseline-python",
+        ours: &["fuseline", "fuseline-core", "fuseline-store"],
+        outside: Outside::Only(&["bytes", "http", "pyo3", "serde_json"]),
+        rule: "the Python package is a thin surface over the library: whoever awaits does so in Python",
     },
     Layer {
         name: "fuseline-bench",

@@ -25,7 +25,7 @@ pub use self::collect::collect;
 use self::collect::gather;
 pub use self::error::StreamError;
 pub use self::terms::StreamTerms;
-use self::watch::Watch;
+pub use self::watch::Watch;
 use crate::breaker::Breaker;
 use crate::permit::Permit;
 

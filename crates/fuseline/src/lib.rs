@@ -111,7 +111,7 @@ pub mod tower;
 mod verdict;
 
 pub use breaker::Breaker;
-pub use bytes::{GuardedBytes, StreamError, StreamTerms, collect};
+pub use bytes::{GuardedBytes, StreamError, StreamTerms, Watch, collect};
 pub use call::Classified;
 #[cfg(feature = "chain")]
 pub use chain::{Answer, Cache, CachedChain, Chain, ChainBuilder};
@@ -130,3 +130,4 @@ pub use name::IntoName;
 pub use permit::Permit;
 pub use registry::{Event, Events, Registry};
 pub use stream::Guarded;
+pub use verdict::outcome;

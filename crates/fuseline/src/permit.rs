@@ -182,8 +182,9 @@ impl<B: Borrow<fuseline_core::Breaker>> Permit<B> {
         self.0.probe_proof()
     }
 
-    /// Whether a probe that began to deliver `first` after it was admitted has delivered for long enough.
-    pub(crate) fn is_proven(&self, first: Duration) -> bool {
+    /// Whether this is a probe that began to deliver `first` after it was admitted and has delivered for long enough: its
+    /// success can be recorded, though its stream goes on. See [`probe_proof`](fuseline_core::PolicySpec::probe_proof).
+    pub fn is_proven(&self, first: Duration) -> bool {
         let proof = self.0.probe_proof();
         proof.is_some_and(|proof| self.elapsed() >= first.saturating_add(proof))
     }

@@ -1,5 +1,6 @@
 //! `Registry`: the breakers of a process by name, and `Events`: what happened to them.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 
 use fuseline_core::{Policy, RegistryConfig, RegistryError, ScopeName, Snapshot, Transition};
@@ -127,6 +128,12 @@ impl Registry {
 
     fn timed(&self, core: fuseline_core::Breaker) -> Breaker {
         Breaker::from_core(core)
+    }
+}
+
+impl Borrow<fuseline_core::Registry> for Registry {
+    fn borrow(&self) -> &fuseline_core::Registry {
+        &self.0
     }
 }
 

@@ -75,7 +75,12 @@ impl Admin {
     /// Does something to the breaker of this name, and shows it afterwards.
     fn with(&self, name: &str, act: impl FnOnce(&Breaker, Tick) -> Result<(), String>) -> Response {
         let now = self.now();
-        let Some(breaker) = self.0.proxy.breaker(name, now) else {
+        let elsewhere = || {
+            let troubled = self.0.gauge.troubled();
+            let named = troubled.iter().find(|one| one.to_string() == name)?;
+            self.0.proxy.shared_breaker(named, now)
+        };
+        let Some(breaker) = self.0.proxy.breaker(name, now).or_else(elsewhere) else {
             let why = format!(
                 "no breaker is called {name:?}, nor a provider or a model of one; GET /breakers lists them"
             );
@@ -192,6 +197,11 @@ async fn reset(State(admin): State<Admin>, Path(name): Path<String>) -> Response
 }
 
 async fn reset_all(State(admin): State<Admin>) -> Response {
+    let now = admin.now();
+    // Those, too, that only other replicas know.
+    for name in admin.0.gauge.troubled() {
+        drop(admin.0.proxy.shared_breaker(&name, now));
+    }
     let reset = commands::reset_all(admin.0.proxy.registry());
     Json(json!({ "reset": reset })).into_response()
 }

@@ -5,14 +5,17 @@ mod check;
 mod classify;
 mod config;
 mod demo;
+mod drill;
 mod history;
 mod mock;
 mod operate;
+mod progress;
 mod replay;
 mod serve;
 mod source;
 mod status;
 mod timed;
+mod tune;
 mod why;
 
 use std::io::{self, Write as _};
@@ -41,6 +44,8 @@ enum Command {
     Classify(classify::Args),
     History(history::Args),
     Replay(replay::Args),
+    Tune(tune::Args),
+    Drill(drill::Args),
     Mock(mock::Args),
     Demo(demo::Args),
 }
@@ -61,6 +66,8 @@ impl Cli {
             Command::Classify(args) => args.run(),
             Command::History(args) => args.run(),
             Command::Replay(args) => args.run(),
+            Command::Tune(args) => args.run(),
+            Command::Drill(args) => args.run(),
             Command::Mock(args) => args.run(),
             Command::Demo(args) => args.run(),
         };

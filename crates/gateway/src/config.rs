@@ -17,6 +17,7 @@ mod limits;
 mod listener;
 mod load;
 mod model;
+mod otlp;
 mod pattern;
 mod pool;
 mod provider;
@@ -39,10 +40,10 @@ use std::sync::Arc;
 use fuseline_core::{Policy, PolicySpec};
 use fuseline_llm::{Classifier, reasoning_first_token};
 use fuseline_telemetry::Catalogue;
-use rustls::pki_types::CertificateDer;
 use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
+pub use authorities::Authorities;
 pub use cache::CacheSpec;
 pub use finding::{Finding, Report, Severity};
 pub use heartbeats::Heartbeats;
@@ -51,6 +52,7 @@ pub use limits::Limits;
 pub use listener::Listener;
 pub use load::{LogFormat, Overrides, Sources};
 pub use model::ModelRule;
+pub use otlp::OtlpSpec;
 pub use pattern::Pattern;
 pub use pool::PoolSpec;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
@@ -82,7 +84,7 @@ pub struct Config {
     /// Callers must show one of these, as `authorization: Bearer` or `x-api-key`; empty = nobody is asked.
     pub client_tokens: Vec<SecretString>,
     /// Certificate authorities that are trusted beside the public ones.
-    pub authorities: Vec<CertificateDer<'static>>,
+    pub authorities: Authorities,
     /// Sizes, counts and times that bound the process.
     pub limits: Limits,
     /// `[listener]`.
@@ -103,6 +105,8 @@ pub struct Config {
     pub heartbeats: Heartbeats,
     /// `[cache]`.
     pub cache: CacheSpec,
+    /// `[otlp]`.
+    pub otlp: OtlpSpec,
     /// `[[webhooks]]`.
     pub webhooks: Vec<Webhook>,
     /// `[breaker]`.
@@ -129,6 +133,12 @@ impl Config {
     /// `[[models]]` in the order written. `model` is the name that the provider sees; none for the provider's own
     /// breaker and its keys'.
     pub fn policy(&self, provider: &str, model: Option<&str>) -> Policy {
+        // Every layer was checked by itself and the core judges each key alone, so their sum is sound.
+        Policy::new(&self.policy_spec(provider, model)).unwrap_or_default()
+    }
+
+    /// The same as written, for who lays something on top.
+    pub(crate) fn policy_spec(&self, provider: &str, model: Option<&str>) -> PolicySpec {
         let mut spec = self.breaker.clone();
         if let Some(provider) = self.providers.get(provider) {
             spec = spec.overlaid(&provider.breaker);
@@ -136,8 +146,7 @@ impl Config {
         for rule in self.rules_for(model) {
             spec = spec.overlaid(&rule.breaker);
         }
-        // Every layer was checked by itself and the core judges each key alone, so their sum is sound.
-        Policy::new(&spec).unwrap_or_default()
+        spec
     }
 
     /// The names that may be labels of metrics: the providers, and the models that routes name at them or `[[models]]`

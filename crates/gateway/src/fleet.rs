@@ -2,25 +2,20 @@
 //!
 //! Whatever is wrong with the fleet is said in the log, and service goes on without it.
 
-use fuseline_core::Registry;
-use fuseline_store::{Fleet, FleetConfig, FleetStatus};
+use fuseline_core::{Registry, ScopeName};
+use fuseline_store::{Fleet, FleetStatus};
 use fuseline_telemetry::FleetState;
-use secrecy::ExposeSecret as _;
 
 use crate::config::Config;
 use crate::state;
 
 /// Joins the fleet; none where none is wanted, or where its address is none.
 pub(crate) fn join(config: &Config, registry: &Registry) -> Option<Fleet> {
-    let url = config.fleet.as_ref()?;
     let mut replica = [0; 8];
-    let settings = getrandom::fill(&mut replica).ok().map(|()| FleetConfig {
-        url: url.expose_secret().to_owned(),
-        prefix: config.fleet_prefix.clone(),
-        replica: u64::from_ne_bytes(replica),
-    });
+    getrandom::fill(&mut replica).ok()?;
+    let settings = config.fleet_of(u64::from_ne_bytes(replica))?;
     let config = config.clone();
-    Fleet::join(registry, &settings?, move |name| {
+    Fleet::join(registry, &settings, move |name| {
         state::policy(&config, name)
     })
     .inspect_err(|error| {
@@ -41,6 +36,12 @@ impl Gauge {
     pub(crate) fn new(is_wanted: bool, fleet: Option<&Fleet>) -> Self {
         let status = fleet.map(Fleet::status);
         Self { is_wanted, status }
+    }
+
+    /// The breakers that any replica has trouble with.
+    pub(crate) fn troubled(&self) -> Vec<ScopeName> {
+        let status = self.status.as_ref();
+        status.map_or_else(Vec::new, FleetStatus::troubled)
     }
 
     /// None where no fleet is wanted.

@@ -6,6 +6,7 @@ pub mod cli;
 pub mod config;
 mod fleet;
 mod observe;
+mod otlp;
 mod proxy;
 mod server;
 mod shutdown;

@@ -40,6 +40,7 @@ mod story;
 mod strangers;
 mod streamed;
 mod streaming;
+mod trace;
 mod tracked;
 mod upload;
 mod upstream;
@@ -51,15 +52,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use fuseline_core::{Breaker, Registry, Tick};
+use fuseline_core::{Breaker, Registry, ScopeName, Tick};
 use fuseline_llm::{Classifier, Limits, Operation, Target};
-use fuseline_telemetry::Metrics;
+use fuseline_telemetry::{Metrics, Otlp};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use tokio::sync::Semaphore;
 
 use crate::caller::{Awaited, Caller};
 use crate::config::{Config, Listener, OnExhausted, Route, Timeouts, Webhook};
+use crate::state;
 use cache::{Cache, Keeper, Slot, Tenant};
 pub(crate) use client::Pool;
 use client::{Clients, Reuse};
@@ -96,6 +98,8 @@ pub(crate) struct Proxy {
     strangers: Strangers,
     classifier: Arc<Classifier>,
     metrics: Metrics,
+    /// Where spans are exported.
+    otlp: Option<Otlp>,
     salt: [u8; 16],
     seeds: AtomicU64,
 }
@@ -129,7 +133,8 @@ pub(crate) async fn handle(
     caller: Caller,
 ) -> Response<Awaited<Body>> {
     let asking = caller.asks();
-    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone());
+    let span = proxy.otlp.as_ref().map(|otlp| otlp.call(request.headers()));
+    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone(), span);
     let (mut waiting, mut place) = (None, None);
     let keeps = proxy.cache.clone();
     let tenant = keeps
@@ -138,6 +143,7 @@ pub(crate) async fn handle(
     let answer = match ingress::read(&proxy, request).await {
         Ok(mut call) => {
             waiting = Some(caller.waits());
+            trace::name(&call, &mut context);
             place = call.place.take();
             call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
             let course = Course::new(&proxy, &call, &mut context);
@@ -158,7 +164,7 @@ pub(crate) async fn handle(
 }
 
 impl Proxy {
-    pub(crate) fn new(config: Config) -> Result<Self, BuildError> {
+    pub(crate) fn new(config: Config, otlp: Option<Otlp>) -> Result<Self, BuildError> {
         let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let (mut salt, mut seed) = ([0; 16], [0; 8]);
         // The system's: TLS's own source takes a tenth of a second to get ready.
@@ -175,7 +181,7 @@ impl Proxy {
             upstreams,
             metrics: Metrics::new(guards.registry(), config.catalogue()),
             guards,
-            clients: Clients::new(crypto, &config.authorities, config.pool)?,
+            clients: Clients::new(crypto, &config.authorities.certificates, config.pool)?,
             outage: Outage::default(),
             rosters: if config.pass_through {
                 let names = config.providers.keys();
@@ -196,6 +202,7 @@ impl Proxy {
             strangers: Strangers::default(),
             classifier: config.classifier(),
             config,
+            otlp,
             salt,
             seeds: AtomicU64::new(seed),
         })
@@ -231,6 +238,12 @@ impl Proxy {
     /// What bounds the callers' side.
     pub(crate) fn listener(&self) -> &Listener {
         &self.config.listener
+    }
+
+    /// The breaker of this name, as another replica knows it; made if need be.
+    pub(crate) fn shared_breaker(&self, name: &ScopeName, now: Tick) -> Option<Breaker> {
+        let policy = state::policy(&self.config, name)?;
+        self.registry().get_breaker(name, &policy, now).ok()
     }
 
     /// How long a caller may leave unread what no provider's, model's or route's limit is for.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use fuseline_core::Registry;
 use fuseline_store::{Fleet, Pump};
+use fuseline_telemetry::{Otlp, OtlpError};
 use tokio::net::{TcpListener, TcpSocket};
 
 use crate::config::Config;
@@ -17,7 +18,7 @@ use crate::shutdown::Tasks;
 use crate::state::Meter;
 use crate::traffic::Traffic;
 use crate::webhook::Webhooks;
-use crate::{admin, fleet, proxy, state};
+use crate::{admin, fleet, otlp, proxy, state};
 
 /// Most of an answer that waits in the system for its caller, in which a caller's slowness would be hidden for as long as it fills.
 const SEND_BUFFER: u32 = 64 << 10;
@@ -37,6 +38,10 @@ pub struct Gateway {
     pump: Option<Pump>,
     /// None where this replica stands alone.
     fleet: Option<Fleet>,
+    /// None where nothing is exported.
+    otlp: Option<Otlp>,
+    /// The exporter's, which has something to send when all others are done.
+    courier: Tasks,
 }
 
 /// Why a gateway did not start.
@@ -57,6 +62,9 @@ pub enum StartError {
     /// The configuration cannot be carried out.
     #[error(transparent)]
     Proxy(#[from] proxy::BuildError),
+    /// Spans and metrics cannot be exported.
+    #[error(transparent)]
+    Otlp(#[from] OtlpError),
 }
 
 impl Gateway {
@@ -73,7 +81,10 @@ impl Gateway {
         let is_wanted = config.state.is_some();
         let kept = state::open(&config);
         let settings = config.clone();
-        let proxy = Arc::new(Proxy::new(config)?);
+        let exporter = config.otlp.settings();
+        let exporter = exporter.as_ref().map(otlp::start).transpose()?;
+        let (otlp, courier) = exporter.unzip();
+        let proxy = Arc::new(Proxy::new(config, otlp.clone())?);
         let pump = kept.and_then(|kept| kept.restore(proxy.registry()));
         // What is restored comes first: what the fleet says is newer.
         let fleet = fleet::join(&settings, proxy.registry());
@@ -86,7 +97,16 @@ impl Gateway {
             drain,
             pump,
             fleet,
+            otlp,
+            courier: Tasks::default(),
         };
+        if let (Some(otlp), Some(courier)) = (&gateway.otlp, courier) {
+            gateway.courier.spawn_until_cut(courier.work(proxy.pool()));
+            let metrics = proxy.metrics().clone();
+            let meter = Meter::new(is_wanted, gateway.pump.as_ref());
+            let gauge = Gauge::new(settings.fleet.is_some(), gateway.fleet.as_ref());
+            otlp.observe(move || metrics.families(meter.read(), gauge.read()));
+        }
         let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
             Arc::clone(&proxy),
@@ -145,12 +165,16 @@ impl Gateway {
         if let Some(pump) = self.pump.take() {
             state::flush(pump).await;
         }
+        if let Some(otlp) = self.otlp.take() {
+            otlp::flush(otlp).await;
+        }
     }
 }
 
 impl Drop for Gateway {
     fn drop(&mut self) {
         self.tasks.cut();
+        self.courier.cut();
     }
 }
 

@@ -72,6 +72,11 @@ impl Script {
         self
     }
 
+    /// When each phase after the first begins.
+    pub fn changes(&self) -> impl Iterator<Item = Duration> {
+        self.phases.iter().skip(1).map(|phase| phase.after)
+    }
+
     /// Finds what no provider could do, naming the place as a script file would.
     pub(crate) fn check(&self) -> Result<(), ScriptError> {
         let Some(first) = self.phases.first() else {

@@ -7,7 +7,8 @@
 //!
 //! What decides is without I/O: `member.rs` (what to offer, what to adopt, whose turn it is to probe) and `counts.rs` (what
 //! all have counted). `model.rs` runs the former through everything that can go wrong. `worker.rs` brings them to a
-//! registry, `link.rs` to Redis.
+//! registry (what it knows of one breaker: `part.rs`), `link.rs` to Redis (over the connections of `way.rs`, in the words of
+//! `wire.rs`).
 
 mod counts;
 mod error;
@@ -16,6 +17,7 @@ mod member;
 mod message;
 #[cfg(test)]
 mod model;
+mod part;
 #[cfg(test)]
 mod redis_tests;
 #[cfg(test)]
@@ -24,12 +26,14 @@ mod server;
 mod tests;
 mod translate;
 mod turn;
+mod way;
+mod wire;
 mod worker;
 
 use core::fmt;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, PoisonError};
 use std::thread::{self, JoinHandle};
 
 use fuseline_core::{Policy, Registry, ScopeName};
@@ -45,12 +49,31 @@ use worker::{Counters, LOOK_EVERY, Worker};
     reason = "plain data that callers write out"
 )]
 pub struct FleetConfig {
-    /// `redis://user:password@host:port/database`, or `rediss://` for TLS. A secret: nothing here repeats it.
+    /// `redis://user:password@host:port/database`, or `rediss://` for TLS. A secret: nothing here repeats it. `host:port`
+    /// may be several, with commas between them: of servers of which one at a time takes writes, or nodes of a cluster. One
+    /// node of a cluster is enough to find the others.
     pub url: String,
+    /// Certificates in PEM of authorities that are trusted beside the public ones. Default none.
+    pub authorities: Option<Vec<u8>>,
     /// What every key begins with, so that several fleets can share a database. Default `fuseline`.
     pub prefix: String,
     /// Tells this replica from all others: a number by chance.
     pub replica: u64,
+}
+
+impl FleetConfig {
+    /// Whether a fleet can be joined by this; connects to nothing.
+    ///
+    /// # Errors
+    /// The address is none of Redis, or the authorities are none.
+    pub fn check(&self) -> Result<(), FleetError> {
+        Link::new(self).map(drop)
+    }
+
+    /// What others know this replica by.
+    fn name(&self) -> String {
+        format!("{:016x}", self.replica)
+    }
 }
 
 impl fmt::Debug for FleetConfig {
@@ -71,6 +94,7 @@ impl fmt::Debug for FleetConfig {
 /// let registry = Registry::default();
 /// let config = FleetConfig {
 ///     url: "redis://127.0.0.1:6379".to_owned(),
+///     authorities: None,
 ///     prefix: "fuseline".to_owned(),
 ///     replica: 0x5eed, // by chance, in earnest
 /// };
@@ -123,13 +147,18 @@ impl Fleet {
         config: &FleetConfig,
         shares: impl Fn(&ScopeName) -> Option<Policy> + Send + 'static,
     ) -> Result<Self, FleetError> {
-        let me = format!("{:016x}", config.replica);
-        let link = Link::new(&config.url, &config.prefix, &me)?;
+        let link = Link::new(config)?;
         let (stop, stopped) = mpsc::channel();
         let status = FleetStatus::default();
         let counters = Arc::clone(&status.0);
         let shares = Box::new(shares);
-        let mut worker = Worker::new(registry.clone(), Box::new(link), shares, me, counters);
+        let mut worker = Worker::new(
+            registry.clone(),
+            Box::new(link),
+            shares,
+            config.name(),
+            counters,
+        );
         let work = move || {
             loop {
                 worker.look();
@@ -161,6 +190,12 @@ impl Fleet {
 }
 
 impl FleetStatus {
+    /// The breakers that somebody in the fleet has trouble with, or had within the last second; none without Redis.
+    pub fn troubled(&self) -> Vec<ScopeName> {
+        let named = self.0.named.lock().unwrap_or_else(PoisonError::into_inner);
+        named.iter().cloned().collect()
+    }
+
     /// How the fleet fares now.
     pub fn health(&self) -> FleetHealth {
         let counters = &self.0;

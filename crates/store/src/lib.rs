@@ -9,6 +9,8 @@
 //! counts each second. No call waits for it; what it could not write in time it counts. A [`Store`] keeps one
 //! [`Record`] a breaker and, if it can, a history of [`Entry`]s. There is no async runtime here.
 //!
+//! Features, both by default: `sqlite` keeps state in a file, `redis` lets replicas meet in a `Fleet`.
+//!
 //! ```
 //! use fuseline_core::{Clock, Kind, Outcome, Policy, Registry, ScopeName, State};
 //! use fuseline_store::{Memory, Moment, Pump, Store};
@@ -34,23 +36,28 @@
 //! ```
 
 #[cfg(test)]
+#[cfg(feature = "sqlite")]
 mod contract;
 mod entry;
 mod error;
+#[cfg(feature = "redis")]
 mod fleet;
 mod memory;
 mod moment;
 mod pump;
 mod record;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
 
 pub use entry::Entry;
 pub use error::StoreError;
+#[cfg(feature = "redis")]
 pub use fleet::{Fleet, FleetConfig, FleetError, FleetHealth, FleetStatus};
 pub use memory::Memory;
 pub use moment::{Boot, Moment};
 pub use pump::{Kept, Pump, Tally};
 pub use record::{Counts, End, Reasons, Record, Window, WindowOf};
+#[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
 pub use store::{Batch, Store};

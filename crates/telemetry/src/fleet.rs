@@ -1,13 +1,6 @@
 //! `FleetState`: how a fleet fares, on the metrics page.
 
-use std::fmt;
-
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
-
+use crate::family::{Family, Series, Value};
 use crate::names;
 
 /// How the fleet fares.
@@ -29,27 +22,22 @@ pub struct FleetState {
     pub resets: u64,
 }
 
-impl Collector for FleetState {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (counter, value) in [
+impl FleetState {
+    pub(crate) fn families(&self) -> Vec<Family> {
+        let counters = [
             (names::FLEET_TURNS, self.turns),
             (names::FLEET_FAILURES, self.failures),
             (names::FLEET_RESETS, self.resets),
-        ] {
-            let metric =
-                encoder.encode_descriptor(counter.name, counter.help, None, MetricType::Counter)?;
-            ConstCounter::new(value).encode(metric)?;
-        }
-        let degraded = i64::from(self.is_degraded);
-        let replicas = i64::try_from(self.replicas).unwrap_or(i64::MAX);
-        for (name, help, value) in [
-            (names::FLEET_DEGRADED, names::FLEET_DEGRADED_HELP, degraded),
-            (names::FLEET_REPLICAS, names::FLEET_REPLICAS_HELP, replicas),
-        ] {
-            let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-            ConstGauge::new(value).encode(metric)?;
-        }
-        Ok(())
+        ];
+        let counters = counters
+            .map(|(counter, count)| Family::counter(counter, Series::alone(Value::Count(count))));
+        let gauges = [
+            (names::FLEET_DEGRADED, u64::from(self.is_degraded)),
+            (names::FLEET_REPLICAS, self.replicas),
+        ];
+        let gauges =
+            gauges.map(|(gauge, value)| Family::gauge(gauge, Series::alone(Value::Count(value))));
+        counters.into_iter().chain(gauges).collect()
     }
 }
 

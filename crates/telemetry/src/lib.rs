@@ -1,18 +1,26 @@
-//! Turns breaker snapshots, transitions and ended calls into metrics and logs.
+//! Turns breaker snapshots, transitions and calls into metrics, spans and logs.
 //!
-//! On the way of a call nothing is done but counting its end: [`Metrics`] reads the breakers when somebody scrapes, and
-//! [`TransitionReader`] drains their histories from a task of its own.
+//! On the way of a call nothing is done but counting its end: [`Metrics`] reads the breakers when somebody scrapes,
+//! [`TransitionReader`] drains their histories from a task of its own, and [`Otlp`] exports from threads of its own.
 
+mod breakers;
 mod catalogue;
+mod family;
 mod fleet;
 mod names;
+mod otlp;
 mod prometheus;
 mod sums;
 mod traffic;
 mod transitions;
 
 pub use catalogue::Catalogue;
+pub use family::Family;
 pub use fleet::FleetState;
+pub use otlp::{
+    AttemptReport, AttemptSpan, CallReport, CallSpan, Otlp, OtlpError, OtlpSettings, Post,
+    PostError, PostFuture, Upstream,
+};
 pub use prometheus::{CONTENT_TYPE, KeptState, Metrics};
 pub use traffic::{Attempts, CallOutcome, EndedCall};
 pub use transitions::{Observed, TransitionReader};

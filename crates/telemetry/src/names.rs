@@ -1,6 +1,7 @@
 //! Every metric and label name, once.
 
 /// A counter's name and its help. The page adds `_total` to the name.
+#[derive(Clone, Copy)]
 pub(crate) struct Counter {
     pub(crate) name: &'static str,
     pub(crate) help: &'static str,
@@ -81,8 +82,10 @@ pub(crate) const FAILURES: Counter = Counter {
     name: "state_failures",
     help: "Batches that the state file did not take",
 };
-pub(crate) const FAILING: &str = "state_failing";
-pub(crate) const FAILING_HELP: &str = "1 while breaker states are to be kept and cannot be";
+pub(crate) const FAILING: (&str, &str) = (
+    "state_failing",
+    "1 while breaker states are to be kept and cannot be",
+);
 
 pub(crate) const FLEET_TURNS: Counter = Counter {
     name: "fleet_exchanges",
@@ -96,14 +99,19 @@ pub(crate) const FLEET_RESETS: Counter = Counter {
     name: "fleet_state_reset",
     help: "Breakers whose state the fleet's Redis had forgotten, and was told again",
 };
-pub(crate) const FLEET_DEGRADED: &str = "fleet_degraded";
-pub(crate) const FLEET_DEGRADED_HELP: &str =
-    "1 while this replica decides by itself because the fleet's Redis is out of reach";
-pub(crate) const FLEET_REPLICAS: &str = "fleet_replicas";
-pub(crate) const FLEET_REPLICAS_HELP: &str = "Replicas at the last exchange, this one among them";
+pub(crate) const FLEET_DEGRADED: (&str, &str) = (
+    "fleet_degraded",
+    "1 while this replica decides by itself because the fleet's Redis is out of reach",
+);
+pub(crate) const FLEET_REPLICAS: (&str, &str) = (
+    "fleet_replicas",
+    "Replicas at the last exchange, this one among them",
+);
 
-pub(crate) const STATE: &str = "breaker_state";
-pub(crate) const STATE_HELP: &str = "1 for the state that a breaker is in, 0 for the others";
+pub(crate) const STATE: (&str, &str) = (
+    "breaker_state",
+    "1 for the state that a breaker is in, 0 for the others",
+);
 
 pub(crate) const SCOPE_LABEL: &str = "scope";
 pub(crate) const PROVIDER_LABEL: &str = "provider";
@@ -115,3 +123,45 @@ pub(crate) const REASON_LABEL: &str = "reason";
 pub(crate) const OUTCOME_LABEL: &str = "outcome";
 /// `none` for a success.
 pub(crate) const KIND_LABEL: &str = "kind";
+
+/// The semantic conventions' own metrics, exported over OTLP alone.
+pub(crate) const OPERATION_DURATION: (&str, &str) = (
+    "gen_ai.client.operation.duration",
+    "Seconds from a request to a target to the end of its answer",
+);
+pub(crate) const TIME_TO_FIRST_CHUNK: (&str, &str) = (
+    "gen_ai.client.operation.time_to_first_chunk",
+    "Seconds from a stream's request to a target to its first content",
+);
+pub(crate) const TOKEN_USAGE: (&str, &str) = (
+    "gen_ai.client.token.usage",
+    "Tokens of requests and answers, as providers have counted them",
+);
+
+/// Attributes of spans and of those metrics.
+pub(crate) mod attribute {
+    pub(crate) const OPERATION: &str = "gen_ai.operation.name";
+    pub(crate) const PROVIDER: &str = "gen_ai.provider.name";
+    pub(crate) const MODEL: &str = "gen_ai.request.model";
+    pub(crate) const STREAM: &str = "gen_ai.request.stream";
+    pub(crate) const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+    pub(crate) const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+    pub(crate) const FIRST_CHUNK: &str = "gen_ai.response.time_to_first_chunk";
+    pub(crate) const TOKEN_TYPE: &str = "gen_ai.token.type";
+    pub(crate) const ERROR: &str = "error.type";
+    pub(crate) const STATUS: &str = "http.response.status_code";
+    pub(crate) const HOST: &str = "server.address";
+    pub(crate) const PORT: &str = "server.port";
+    /// What no convention has a name for.
+    pub(crate) const REQUEST_ID: &str = "fuseline.request_id";
+    /// The provider's name in the configuration.
+    pub(crate) const TARGET_PROVIDER: &str = "fuseline.provider";
+    pub(crate) const TARGET: &str = "fuseline.target";
+    pub(crate) const BREAKER_STATE: &str = "fuseline.breaker_state";
+    pub(crate) const OUTCOME: &str = "fuseline.outcome";
+    pub(crate) const ATTEMPTS: &str = "fuseline.attempts";
+    pub(crate) const FALLBACK: &str = "fuseline.fallback";
+    pub(crate) const DEGRADED: &str = "fuseline.degraded";
+    pub(crate) const COST: &str = "fuseline.cost";
+    pub(crate) const WHY: &str = "fuseline.why";
+}

@@ -1,21 +1,19 @@
-//! `Metrics`: the Prometheus page. Breakers are read from snapshots at scrape time; calls are counted as they end.
+//! `Metrics`: everything that is counted, and its Prometheus page. Breakers are read from snapshots when somebody asks;
+//! calls are counted as they end.
 
-use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use fuseline_core::{Kind, Reason, Registry, State};
+use fuseline_core::{Kind, Registry};
 use prometheus_client::collector::Collector;
+use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
 
+use crate::breakers::Breakers;
 use crate::catalogue::Catalogue;
+use crate::family::{Family, Series, Value};
 use crate::fleet::FleetState;
-use crate::names::{self, Counter};
-use crate::sums::{Labels, Ledger, Sum};
+use crate::names;
 use crate::traffic::{Attempts, EndedCall, Traffic};
 
 /// The content type of the page.
@@ -56,7 +54,7 @@ pub struct Metrics(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    breakers: Arc<Breakers>,
+    breakers: Breakers,
     traffic: Arc<Traffic>,
 }
 
@@ -65,11 +63,7 @@ impl Metrics {
     pub fn new(registry: &Registry, catalogue: Catalogue) -> Self {
         let catalogue = Arc::new(catalogue);
         let traffic = Arc::new(Traffic::new(Arc::clone(&catalogue)));
-        let breakers = Arc::new(Breakers {
-            registry: registry.clone(),
-            catalogue,
-            ledger: Mutex::default(),
-        });
+        let breakers = Breakers::new(registry, catalogue);
         Self(Arc::new(Shared { breakers, traffic }))
     }
 
@@ -94,7 +88,17 @@ impl Metrics {
         self.0.traffic.attempts(provider, model)
     }
 
-    /// The page; with how states are kept, where they are to be, and how the fleet fares, where there is one.
+    /// What is counted at this moment, as data, but for the histograms; with how states are kept, where they are to be, and
+    /// how the fleet fares, where there is one.
+    pub fn families(&self, kept: Option<KeptState>, fleet: Option<FleetState>) -> Vec<Family> {
+        let mut families = self.0.breakers.families();
+        families.extend(self.0.traffic.families());
+        families.extend(kept.iter().flat_map(KeptState::families));
+        families.extend(fleet.iter().flat_map(FleetState::families));
+        families
+    }
+
+    /// The page: the [`families`](Self::families) and the histograms.
     ///
     /// # Errors
     /// Never in practice: writing into a string does not fail.
@@ -105,314 +109,44 @@ impl Metrics {
     ) -> Result<String, fmt::Error> {
         let mut page = String::new();
         let mut metrics = prometheus_client::registry::Registry::default();
-        metrics.register_collector(Box::new(Arc::clone(&self.0.breakers)));
+        metrics.register_collector(Box::new(Page(self.families(kept, fleet))));
         metrics.register_collector(Box::new(Arc::clone(&self.0.traffic)));
-        if let Some(kept) = kept {
-            metrics.register_collector(Box::new(kept));
-        }
-        if let Some(fleet) = fleet {
-            metrics.register_collector(Box::new(fleet));
-        }
         encode(&mut page, &metrics)?;
         Ok(page)
     }
-}
 
-impl Collector for KeptState {
-    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        for (counter, value) in [
-            (names::STORED, self.stored),
-            (names::DROPPED, self.dropped),
-            (names::FAILURES, self.failures),
-        ] {
-            let metric =
-                encoder.encode_descriptor(counter.name, counter.help, None, MetricType::Counter)?;
-            ConstCounter::new(value).encode(metric)?;
-        }
-        let (name, help) = (names::FAILING, names::FAILING_HELP);
-        let metric = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-        ConstGauge::new(i64::from(self.is_failing)).encode(metric)
+    /// The label of a model at a provider: its name, or `other`.
+    pub(crate) fn label<'m>(&self, provider: &str, model: &'m str) -> &'m str {
+        self.0.traffic.label(provider, model)
     }
 }
 
 #[derive(Debug)]
-struct Breakers {
-    registry: Registry,
-    catalogue: Arc<Catalogue>,
-    ledger: Mutex<Ledger>,
-}
+struct Page(Vec<Family>);
 
-type Sums = BTreeMap<Labels, Sum>;
-
-impl Collector for Breakers {
+impl Collector for Page {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
-        let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let sums = ledger.sums(&self.registry, &self.catalogue);
-        drop(ledger);
-        for (counter, state) in [
-            (names::OPENED, State::Open),
-            (names::HALF_OPEN, State::HalfOpen),
-            (names::CLOSED, State::Closed),
-            (names::DEGRADED, State::Degraded),
-        ] {
-            counters(&mut encoder, &counter, &sums, |sum| {
-                vec![(None, sum.counts.entered(state))]
-            })?;
-        }
-        counters(&mut encoder, &names::REJECTED, &sums, |sum| {
-            let label = |reason: Reason| Some((names::REASON_LABEL, reason.as_str()));
-            let counts = Reason::COUNTED.into_iter().zip(sum.counts.rejected);
-            counts
-                .map(|(reason, count)| (label(reason), count))
-                .collect()
-        })?;
-        counters(&mut encoder, &names::LATE, &sums, |sum| {
-            vec![(None, sum.counts.late)]
-        })?;
-        times(&mut encoder, &sums)?;
-        states(&mut encoder, &sums)
+        self.0
+            .iter()
+            .try_for_each(|family| family.encode(&mut encoder))
     }
 }
 
-type Extra = Option<(&'static str, &'static str)>;
-
-fn counters(
-    encoder: &mut DescriptorEncoder<'_>,
-    counter: &Counter,
-    sums: &Sums,
-    values: impl Fn(&Sum) -> Vec<(Extra, u64)>,
-) -> Result<(), fmt::Error> {
-    let mut family =
-        encoder.encode_descriptor(counter.name, counter.help, None, MetricType::Counter)?;
-    for (labels, sum) in sums {
-        for (extra, value) in values(sum) {
-            ConstCounter::new(value).encode(family.encode_family(&pairs(labels, extra))?)?;
-        }
+impl KeptState {
+    fn families(&self) -> Vec<Family> {
+        let mut families: Vec<Family> = [
+            (names::STORED, self.stored),
+            (names::DROPPED, self.dropped),
+            (names::FAILURES, self.failures),
+        ]
+        .into_iter()
+        .map(|(counter, count)| Family::counter(counter, Series::alone(Value::Count(count))))
+        .collect();
+        let is_failing = Value::Count(u64::from(self.is_failing));
+        families.push(Family::gauge(names::FAILING, Series::alone(is_failing)));
+        families
     }
-    Ok(())
-}
-
-fn times(encoder: &mut DescriptorEncoder<'_>, sums: &Sums) -> Result<(), fmt::Error> {
-    let Counter { name, help } = names::OPEN_SECONDS;
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Counter)?;
-    for (labels, sum) in sums {
-        let seconds = sum.counts.open_for.as_secs_f64();
-        ConstCounter::new(seconds).encode(family.encode_family(&pairs(labels, None))?)?;
-    }
-    let (name, help) = names::INCIDENT_SECONDS;
-    let mut family = encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
-    for (labels, sum) in sums {
-        let seconds = sum.incident.as_secs_f64();
-        ConstGauge::new(seconds).encode(family.encode_family(&pairs(labels, None))?)?;
-    }
-    Ok(())
-}
-
-fn states(encoder: &mut DescriptorEncoder<'_>, sums: &Sums) -> Result<(), fmt::Error> {
-    let mut family =
-        encoder.encode_descriptor(names::STATE, names::STATE_HELP, None, MetricType::Gauge)?;
-    for (labels, sum) in sums {
-        for state in State::ALL {
-            let labels = pairs(labels, Some((names::STATE_LABEL, state.as_str())));
-            // Where there is no breaker yet, calls pass.
-            let is_in =
-                sum.states.contains(&state) || (sum.states.is_empty() && state == State::Closed);
-            ConstGauge::new(i64::from(is_in)).encode(family.encode_family(&labels)?)?;
-        }
-    }
-    Ok(())
-}
-
-fn pairs(labels: &Labels, extra: Extra) -> Vec<(&'static str, &str)> {
-    let labels = [
-        (names::SCOPE_LABEL, labels.scope.as_str()),
-        (names::PROVIDER_LABEL, labels.provider.as_str()),
-        (names::MODEL_LABEL, labels.model.as_str()),
-    ];
-    labels.into_iter().chain(extra).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use std::time::Duration;
-
-    use fuseline_core::{
-        Clock, Kind, Outcome, Policies, Policy, RegistryConfig, ScopeName, Scopes,
-    };
-
-    use super::*;
-    use crate::traffic::CallOutcome;
-
-    fn registry() -> (Registry, Clock) {
-        let clock = Clock::manual();
-        (
-            Registry::new(RegistryConfig {
-                clock: clock.clone(),
-                ..RegistryConfig::default()
-            }),
-            clock,
-        )
-    }
-
-    /// `m` at `p` is known.
-    fn metrics(registry: &Registry) -> Metrics {
-        Metrics::new(registry, [("p", Some("m"))].into_iter().collect())
-    }
-
-    fn page(registry: &Registry) -> Result<String, fmt::Error> {
-        metrics(registry).page(None, None)
-    }
-
-    fn fail(registry: &Registry, key: &str, kind: Kind, times: u32) {
-        let policies = Policies::all(&Policy::default());
-        let (model, key) = (
-            Some(ScopeName::model("p", "m")),
-            Some(ScopeName::key("p", key)),
-        );
-        let now = registry.now();
-        let scopes = Scopes::new(
-            registry,
-            ScopeName::provider("p"),
-            model,
-            key,
-            policies,
-            now,
-        )
-        .unwrap();
-        for _ in 0..times {
-            if let Ok(permit) = scopes.try_acquire(Duration::ZERO, now) {
-                permit.record(&Outcome::failure(kind), None, now);
-            }
-        }
-    }
-
-    #[test]
-    fn an_opening_is_counted_once_and_the_rejections_after_it() {
-        let (registry, _) = registry();
-        fail(&registry, "k", Kind::ServerError, 7);
-        let page = page(&registry).unwrap();
-        for line in [
-            r#"breaker_opened_total{scope="model",provider="p",model="m"} 1"#,
-            r#"breaker_opened_total{scope="provider",provider="p",model=""} 0"#,
-            r#"breaker_rejected_total{scope="model",provider="p",model="m",reason="open"} 2"#,
-            r#"breaker_state{scope="model",provider="p",model="m",state="open"} 1"#,
-            r#"breaker_state{scope="model",provider="p",model="m",state="closed"} 0"#,
-            r#"breaker_late_total{scope="model",provider="p",model="m"} 0"#,
-            "# EOF",
-        ] {
-            assert!(page.lines().any(|other| other == line), "{line}\n{page}");
-        }
-    }
-
-    #[test]
-    fn keys_of_a_provider_share_their_series() {
-        let (registry, _) = registry();
-        fail(&registry, "one", Kind::RateLimit, 5);
-        fail(&registry, "two", Kind::RateLimit, 5);
-        let page = page(&registry).unwrap();
-        let line = r#"breaker_opened_total{scope="key",provider="p",model=""} 2"#;
-        assert_eq!(
-            page.lines().filter(|other| *other == line).count(),
-            1,
-            "{page}"
-        );
-    }
-
-    #[test]
-    fn what_the_catalogue_holds_is_there_from_the_start() {
-        let page = page(&registry().0).unwrap();
-        for line in [
-            r#"breaker_opened_total{scope="model",provider="p",model="m"} 0"#,
-            r#"breaker_state{scope="provider",provider="p",model="",state="closed"} 1"#,
-            r#"attempts_total{provider="p",model="other",outcome="success",kind="none"} 0"#,
-            r#"calls_total{outcome="rejected",kind="local"} 0"#,
-            "fallback_total 0",
-            "call_seconds_count 0",
-        ] {
-            assert!(page.lines().any(|other| other == line), "{line}\n{page}");
-        }
-        assert!(page.ends_with("# EOF\n"));
-        assert!(!page.contains("state_stored"));
-    }
-
-    #[test]
-    fn time_spent_open_and_the_incident_grow_until_it_closes() {
-        let (registry, clock) = registry();
-        let metrics = metrics(&registry);
-        fail(&registry, "k", Kind::ServerError, 5);
-        let seen = |name: &str| {
-            let start = format!(r#"{name}{{scope="model",provider="p",model="m"}} "#);
-            let page = metrics.page(None, None).unwrap();
-            let value = page
-                .lines()
-                .find_map(|line| line.strip_prefix(&start).map(str::to_owned));
-            value.unwrap().parse::<f64>().unwrap()
-        };
-        clock.advance(Duration::from_secs(20));
-        let (open, incident) = ("breaker_open_seconds_total", "breaker_incident_seconds");
-        assert_eq!((seen(open), seen(incident)), (20.0, 20.0));
-        let breaker = registry.find_breaker(&ScopeName::model("p", "m")).unwrap();
-        for _ in 0..2 {
-            let probe = breaker.try_acquire(clock.now()).unwrap();
-            clock.advance(Duration::from_secs(1));
-            let success = Outcome::success(Duration::ZERO);
-            assert_eq!(seen(open), 20.0);
-            probe.record(&success, clock.now());
-        }
-        assert_eq!((seen(open), seen(incident)), (20.0, 0.0));
-    }
-
-    #[test]
-    fn report_109_long_calls_fall_into_different_buckets() {
-        let metrics = metrics(&registry().0);
-        for seconds in [0.2, 12.0, 45.0, 120.0, 400.0] {
-            let took = Duration::from_secs_f64(seconds);
-            metrics.call(&EndedCall {
-                outcome: CallOutcome::Success,
-                kind: None,
-                took,
-                first_token: Some(took),
-                by_fallback: false,
-            });
-        }
-        let page = metrics.page(None, None).unwrap();
-        let buckets = |name: &str| -> Vec<(String, u64)> {
-            let start = format!("{name}_bucket{{le=\"");
-            let lines = page.lines().filter_map(|line| line.strip_prefix(&start));
-            let buckets = lines.map(|line| line.split_once("\"} ").unwrap());
-            buckets
-                .map(|(bound, count)| (bound.to_owned(), count.parse().unwrap()))
-                .collect()
-        };
-        let (call, first_token) = (buckets("call_seconds"), buckets("first_token_seconds"));
-        assert_eq!(call, first_token, "the same bounds");
-        let mut before = 0;
-        let grown = call.iter().filter(|(bound, count)| {
-            let grew = *count - std::mem::replace(&mut before, *count);
-            assert!(grew <= 1, "{bound} holds two of them");
-            grew == 1 && bound != "+Inf"
-        });
-        assert_eq!(grown.count(), 5);
-        let largest = call.iter().rev().nth(1).unwrap();
-        assert!(largest.0.parse::<f64>().unwrap() >= 600.0, "{largest:?}");
-    }
-
-    #[test]
-    fn what_is_kept_is_told_where_it_is() {
-        let kept = KeptState {
-            stored: 7,
-            dropped: 2,
-            failures: 1,
-            is_failing: true,
-        };
-        let page = metrics(&registry().0).page(Some(kept), None).unwrap();
-        for line in [
-            "state_stored_total 7",
-            "state_dropped_total 2",
-            "state_failures_total 1",
-            "state_failing 1",
-        ] {
-            assert!(page.lines().any(|other| other == line), "{line}\n{page}");
-        }
-    }
-}
+mod tests;

@@ -8,16 +8,15 @@ use std::time::Duration;
 
 use fuseline_core::Kind;
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::histogram::Histogram;
 
 use crate::catalogue::Catalogue;
-use crate::names::{self, Counter};
+use crate::family::{Family, Series, Value};
+use crate::names;
 
 /// Upper bounds in seconds. Models think for minutes: the last is ten of them.
-const BOUNDS: [f64; 16] = [
+pub(crate) const BOUNDS: [f64; 16] = [
     0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 15.0, 30.0, 60.0, 90.0, 120.0, 180.0, 300.0, 600.0,
 ];
 
@@ -199,8 +198,26 @@ impl Traffic {
         self.attempts.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn encode_calls(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let mut family = describe(encoder, &names::CALLS)?;
+    /// The label of a model at a provider.
+    pub(crate) fn label<'m>(&self, provider: &str, model: &'m str) -> &'m str {
+        self.catalogue.label(provider, model)
+    }
+
+    pub(crate) fn families(&self) -> [Family; 5] {
+        let abandoned = Value::Count(self.abandoned.load(Ordering::Relaxed));
+        let cost = Value::Amount(self.abandoned_cost.load(Ordering::Relaxed) as f64 / 1e6);
+        let fallback = Value::Count(self.fallback.load(Ordering::Relaxed));
+        [
+            Family::counter(names::CALLS, self.calls()),
+            Family::counter(names::ATTEMPTS, self.attempts_by_target()),
+            Family::counter(names::FALLBACK, Series::alone(fallback)),
+            Family::counter(names::ABANDONED, Series::alone(abandoned)),
+            Family::counter(names::ABANDONED_COST, Series::alone(cost)),
+        ]
+    }
+
+    fn calls(&self) -> Vec<Series> {
+        let mut series = Vec::new();
         for (outcome, by_kind) in CallOutcome::ALL.into_iter().zip(&self.calls) {
             for (kind, count) in by_kind.counts() {
                 // Each outcome is there from the start, so that its first increase is seen.
@@ -215,20 +232,20 @@ impl Traffic {
                         (names::OUTCOME_LABEL, outcome.as_str()),
                         (names::KIND_LABEL, kind_label(kind)),
                     ];
-                    ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+                    series.push(Series::new(labels, Value::Count(count)));
                 }
             }
         }
-        Ok(())
+        series
     }
 
-    fn encode_attempts(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-        let mut family = describe(encoder, &names::ATTEMPTS)?;
+    fn attempts_by_target(&self) -> Vec<Series> {
         let attempts = self.read();
         let targets = attempts.iter().flat_map(|(provider, models)| {
             let models = models.iter();
             models.map(move |(model, by_kind)| (provider, model, by_kind))
         });
+        let mut series = Vec::new();
         for (provider, model, by_kind) in targets {
             for (kind, count) in by_kind.counts() {
                 if count > 0 || kind.is_none() {
@@ -238,24 +255,17 @@ impl Traffic {
                         (names::OUTCOME_LABEL, CallOutcome::of(kind).as_str()),
                         (names::KIND_LABEL, kind_label(kind)),
                     ];
-                    ConstCounter::new(count).encode(family.encode_family(&labels)?)?;
+                    series.push(Series::new(labels, Value::Count(count)));
                 }
             }
         }
-        Ok(())
+        series
     }
 }
 
+/// The histograms.
 impl Collector for Traffic {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        self.encode_calls(&mut encoder)?;
-        self.encode_attempts(&mut encoder)?;
-        let fallback = ConstCounter::new(self.fallback.load(Ordering::Relaxed));
-        fallback.encode(describe(&mut encoder, &names::FALLBACK)?)?;
-        let abandoned = ConstCounter::new(self.abandoned.load(Ordering::Relaxed));
-        abandoned.encode(describe(&mut encoder, &names::ABANDONED)?)?;
-        let cost = self.abandoned_cost.load(Ordering::Relaxed) as f64 / 1e6;
-        ConstCounter::new(cost).encode(describe(&mut encoder, &names::ABANDONED_COST)?)?;
         for ((name, help), histogram) in [
             (names::CALL_SECONDS, &self.call_seconds),
             (names::FIRST_TOKEN_SECONDS, &self.first_token_seconds),
@@ -270,13 +280,6 @@ impl Collector for Traffic {
         }
         Ok(())
     }
-}
-
-fn describe<'e>(
-    encoder: &'e mut DescriptorEncoder<'_>,
-    counter: &'e Counter,
-) -> Result<MetricEncoder<'e>, fmt::Error> {
-    encoder.encode_descriptor(counter.name, counter.help, None, MetricType::Counter)
 }
 
 const fn kind_label(kind: Option<Kind>) -> &'static str {

@@ -12,13 +12,37 @@ use fuseline_llm::{
 };
 
 use super::StreamTerms;
+use crate::breaker::Breaker;
 use crate::permit::Permit;
 use crate::verdict::{outcome, wall};
 
 const OK: u16 = 200;
 const NO_HEADERS: &[(&str, &str)] = &[];
 
-pub(crate) struct Watch<B: Borrow<fuseline_core::Breaker>> {
+/// A streamed answer under a permit, for a driver that reads the bytes itself: another language, a callback. Whoever has a
+/// `Stream` takes [`Permit::guard_bytes`], which is driven by this.
+///
+/// Say [`asked`](Self::asked) before more is read, [`bytes`](Self::bytes), [`end`](Self::end) or [`broke`](Self::broke) when it
+/// has come, and give on what [`forward`](Self::forward) has until there is none. If nothing comes within
+/// [`time_left`](Self::time_left), say `asked` again: a limit has passed. Once [`is_over`](Self::is_over), stop reading.
+///
+/// ```
+/// use bytes::Bytes;
+/// use fuseline::{Breaker, Kind, Policy, Watch, classify::Dialect};
+///
+/// let breaker = Breaker::new("openai", Policy::default());
+/// let mut watch = Watch::new(breaker.try_acquire_owned()?, Dialect::OpenAiChat.into());
+/// watch.asked();
+/// watch.bytes(Bytes::from("data: {\"choices\": [{\"delta\": {\"content\": \"Hi\"}}]}\n\n"));
+/// assert!(watch.forward().is_some() && watch.forward().is_none());
+/// assert!(watch.time_left().is_some_and(|left| left.as_secs() >= 29));
+/// watch.end(); // without its end marker
+/// assert!(watch.is_over());
+/// assert_eq!(watch.kind(), Kind::StreamTruncated);
+/// assert_eq!(breaker.snapshot().run, 1);
+/// # Ok::<(), fuseline::Rejection>(())
+/// ```
+pub struct Watch<B: Borrow<fuseline_core::Breaker> = Breaker> {
     /// Whose clock it is.
     breaker: B,
     /// None once it is settled.
@@ -29,7 +53,8 @@ pub(crate) struct Watch<B: Borrow<fuseline_core::Breaker>> {
 }
 
 impl<B: Borrow<fuseline_core::Breaker>> Watch<B> {
-    pub(crate) fn new(permit: Permit<B>, terms: StreamTerms) -> Self
+    /// A watch over a stream whose head has come, in an answer to a request that was sent when the permit was given.
+    pub fn new(permit: Permit<B>, terms: StreamTerms) -> Self
     where
         B: Clone,
     {
@@ -45,35 +70,54 @@ impl<B: Borrow<fuseline_core::Breaker>> Watch<B> {
         }
     }
 
-    /// Bytes are asked for.
-    pub(crate) fn asked(&mut self) {
+    /// Bytes are asked for: from now on silence is the provider's. Sees whether a limit has passed.
+    pub fn asked(&mut self) {
         let now = self.now();
         self.guard.resumed(now);
         self.guard.timeout(now);
         self.settle(now);
     }
 
-    pub(crate) fn bytes(&mut self, chunk: Bytes) {
+    /// A chunk of the body has come.
+    pub fn bytes(&mut self, chunk: Bytes) {
         let now = self.now();
         self.guard.bytes(chunk, now);
         self.settle(now);
     }
 
-    pub(crate) fn end(&mut self) {
+    /// The body has come to its end.
+    pub fn end(&mut self) {
         let now = self.now();
         self.guard.end(now);
         self.settle(now);
     }
 
-    pub(crate) fn broke(&mut self, fault: Fault) {
+    /// The connection has broken.
+    pub fn broke(&mut self, fault: Fault) {
         let now = self.now();
         self.guard.broke(fault, now);
         self.settle(now);
     }
 
-    /// The next bytes for the caller.
-    pub(crate) fn forward(&mut self) -> Option<Bytes> {
+    /// The next bytes for the caller; none when there are no more for now.
+    pub fn forward(&mut self) -> Option<Bytes> {
         self.guard.forward()
+    }
+
+    /// Whether nothing more is to be read: the body has ended, or is to be closed.
+    pub const fn is_over(&self) -> bool {
+        self.guard.is_over()
+    }
+
+    /// How the answer ended, once that is known: it may be complete while bytes still come.
+    pub fn ending(&self) -> Option<StreamEnding> {
+        self.guard.ending()
+    }
+
+    /// How long until the next limit passes; none once the stream is over.
+    pub fn time_left(&self) -> Option<Duration> {
+        let (at, now) = self.deadline()?;
+        Some(at.since(now))
     }
 
     /// When the next limit passes, and the present.
@@ -94,12 +138,13 @@ impl<B: Borrow<fuseline_core::Breaker>> Watch<B> {
         self.verdict.as_ref()
     }
 
-    pub(crate) const fn is_settled(&self) -> bool {
+    /// Whether the permit has been settled; what still comes is not counted.
+    pub const fn is_settled(&self) -> bool {
         self.permit.is_none()
     }
 
-    /// The kind of a failure.
-    pub(crate) fn kind(&self) -> Kind {
+    /// The kind of a failure, once the stream is over.
+    pub fn kind(&self) -> Kind {
         let kind = self.verdict.as_ref().and_then(|verdict| verdict.kind);
         kind.unwrap_or(Kind::StreamTruncated)
     }

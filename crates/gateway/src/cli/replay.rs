@@ -1,12 +1,14 @@
 //! `fuseline replay`: recorded events through a breaker, in virtual time.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal as _, Read as _, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read as _, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 use fuseline_core::replay::{Line, Replay};
+
+use super::progress::Progress;
 
 /// Longest line taken; a case with every key set has some 2 KiB.
 const MAX_LINE: u64 = 1 << 20;
@@ -77,7 +79,7 @@ impl From<io::Error> for Ended {
 
 fn replay(events: &mut impl BufRead, out: &mut impl Write, size: Option<u64>) -> Result<(), Ended> {
     let mut replay = Replay::new();
-    let mut progress = Progress::new(size);
+    let mut progress = Progress::beside_output("replayed", size, PROGRESS);
     let (mut text, mut number) = (Vec::new(), 0);
     loop {
         text.clear();
@@ -107,47 +109,5 @@ fn replay(events: &mut impl BufRead, out: &mut impl Write, size: Option<u64>) ->
             out.write_all(b"\n")?;
         }
         progress.add(read as u64);
-    }
-}
-
-/// Percentages on standard error, for large files at a terminal whose output goes elsewhere.
-struct Progress {
-    size: Option<u64>,
-    read: u64,
-    told: u64,
-}
-
-impl Progress {
-    fn new(size: Option<u64>) -> Self {
-        let shown = io::stderr().is_terminal() && !io::stdout().is_terminal();
-        Self {
-            size: size.filter(|size| shown && *size > PROGRESS),
-            read: 0,
-            told: 0,
-        }
-    }
-
-    fn add(&mut self, bytes: u64) {
-        self.read += bytes;
-        if let Some(size) = self.size
-            && self.read - self.told >= PROGRESS
-        {
-            self.told = self.read;
-            self.tell(format_args!(
-                "\rreplayed {} %",
-                self.read * 100 / size.max(1)
-            ));
-        }
-    }
-
-    fn finish(&self) {
-        if self.told > 0 {
-            self.tell(format_args!("\rreplayed 100 %\n"));
-        }
-    }
-
-    fn tell(&self, text: core::fmt::Arguments<'_>) {
-        // Progress that cannot be shown is no reason to stop.
-        let _shown = io::stderr().lock().write_fmt(text);
     }
 }

@@ -13,19 +13,32 @@ const MAX_FILE: u64 = 1 << 20;
 const REMEDY: &str =
     "write the path of a readable PEM file with certificates, relative to this one's folder";
 
+/// Certificate authorities that are trusted beside the public ones.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Authorities {
+    /// Their certificates.
+    pub certificates: Vec<CertificateDer<'static>>,
+    /// The same as they stand in the file.
+    pub pem: String,
+}
+
 /// The authorities in the file that the key names; none where it is not written.
-pub(super) fn read(section: &mut Section<'_, '_>) -> Vec<CertificateDer<'static>> {
-    let doc = "PEM file with authorities trusted for providers, beside the public ones";
+pub(super) fn read(section: &mut Section<'_, '_>) -> Authorities {
+    let doc = "PEM file with authorities trusted for providers and for the fleet's Redis, beside the public ones";
     let Some(file) = section.opt::<String>(KEY, None, doc) else {
-        return Vec::new();
+        return Authorities::default();
     };
     let path = section.document.secrets.folder.join(&file);
     let found = read_bounded(&path, MAX_FILE)
         .map_err(|why| format!("cannot be read: {why}"))
-        .and_then(|text| in_pem(&text));
+        .and_then(|pem| {
+            let certificates = in_pem(&pem)?;
+            Ok(Authorities { certificates, pem })
+        });
     found.unwrap_or_else(|problem| {
         section.document.mistake(KEY, problem, REMEDY);
-        Vec::new()
+        Authorities::default()
     })
 }
 

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use fuseline_store::FleetConfig;
 use secrecy::ExposeSecret;
 
 use super::check::Survey;
@@ -53,13 +54,29 @@ pub(super) fn check(
 
 /// The fleet's address is a Redis URL.
 pub(super) fn fleet(config: &Config, document: &mut Document<'_>) {
-    let url = config.fleet.as_ref().map(ExposeSecret::expose_secret);
-    if url.is_some_and(|url| !url.starts_with("redis://") && !url.starts_with("rediss://")) {
+    if config
+        .fleet_of(0)
+        .is_some_and(|fleet| fleet.check().is_err())
+    {
         document.secret_mistake(
             "fleet",
             "is no Redis URL",
-            "write redis://host:port, or rediss:// for TLS",
+            "write redis://user:password@host:port/database, or rediss:// for TLS; several host:port with commas between them",
         );
+    }
+}
+
+impl Config {
+    /// Where this replica meets the others; none where it stands alone.
+    pub(crate) fn fleet_of(&self, replica: u64) -> Option<FleetConfig> {
+        let url = self.fleet.as_ref()?;
+        let authorities = &self.authorities.pem;
+        Some(FleetConfig {
+            url: url.expose_secret().to_owned(),
+            authorities: (!authorities.is_empty()).then(|| authorities.as_bytes().to_vec()),
+            prefix: self.fleet_prefix.clone(),
+            replica,
+        })
     }
 }
 

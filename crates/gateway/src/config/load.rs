@@ -16,6 +16,7 @@ use super::heartbeats::Heartbeats;
 use super::limits::Limits;
 use super::listener::Listener;
 use super::model::ModelRule;
+use super::otlp::{self, OtlpSpec};
 use super::pool::PoolSpec;
 use super::provider::Provider;
 use super::reader::{Choices, Section};
@@ -89,6 +90,28 @@ pub struct Overrides {
         value_enum
     )]
     pub log_format: Option<LogFormat>,
+    /// The collector that spans and metrics are exported to
+    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
+    pub otlp_endpoint: Option<String>,
+    /// Where spans go, if not below --otlp-endpoint
+    #[arg(
+        long,
+        env = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        value_name = "URL",
+        hide = true
+    )]
+    pub otlp_traces_endpoint: Option<String>,
+    /// Where metrics go, if not below --otlp-endpoint
+    #[arg(
+        long,
+        env = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+        value_name = "URL",
+        hide = true
+    )]
+    pub otlp_metrics_endpoint: Option<String>,
+    /// Export nothing
+    #[arg(long, env = "OTEL_SDK_DISABLED", hide = true)]
+    pub otel_sdk_disabled: bool,
 }
 
 /// Where a configuration comes from.
@@ -164,6 +187,7 @@ impl Sources<'_> {
             survey.check(&config.classifier(), &mut document);
             doors::check(&config, &survey, self.overrides, &mut document);
             doors::fleet(&config, &mut document);
+            otlp::check(self.overrides, &mut document);
         }
         let findings = document.into_findings();
         let sound = !findings
@@ -233,6 +257,7 @@ impl Config {
             pool: section.table("pool", PoolSpec::read),
             timeouts: section.table("timeouts", TimeoutSpec::read),
             heartbeats: section.table("heartbeats", Heartbeats::read),
+            otlp: section.table("otlp", OtlpSpec::read),
             webhooks: section.list("webhooks", Webhook::read),
             cache: section.table("cache", CacheSpec::read),
             breaker: section.table("breaker", breaker::read),
@@ -274,6 +299,7 @@ impl Config {
         self.admin_listen = over.admin_listen.unwrap_or(self.admin_listen);
         self.log = over.log.unwrap_or(self.log);
         self.log_format = over.log_format.unwrap_or(self.log_format);
+        self.otlp.override_with(over);
         if let Some(state) = &over.state {
             self.state = state_file(state);
         }

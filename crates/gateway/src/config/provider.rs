@@ -1,6 +1,7 @@
 //! `[providers.<name>]`: where a provider is, what it speaks and how one signs in.
 
 use std::fmt;
+use std::net::SocketAddr;
 
 use fuseline_core::PolicySpec;
 pub use fuseline_llm::Protocol;
@@ -66,6 +67,13 @@ impl BaseUrl {
     /// One that needs no check.
     pub(super) const fn known(uri: Uri) -> Self {
         Self(uri)
+    }
+
+    /// The same paths at another address, without TLS.
+    pub(crate) fn moved_to(&self, address: SocketAddr) -> Result<Self, http::Error> {
+        let path = self.0.path_and_query().map_or("/", |path| path.as_str());
+        let uri = Uri::builder().scheme("http").authority(address.to_string());
+        uri.path_and_query(path).build().map(Self)
     }
 
     /// The whole of it.

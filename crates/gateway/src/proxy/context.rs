@@ -1,5 +1,6 @@
 //! `Context`: what is known of one call while it runs, for its answer's headers and its line in the log.
 
+mod over;
 mod tally;
 mod text;
 
@@ -7,17 +8,18 @@ use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
 use fuseline_core::{Clock, Kind, Reason, Registry, Tick};
-use fuseline_llm::{StreamEnding, Target, Verdict};
-use fuseline_telemetry::{CallOutcome, EndedCall, Metrics};
+use fuseline_llm::{Price, Target, Usage, Verdict};
+use fuseline_telemetry::{CallOutcome, CallSpan, Metrics, Upstream};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 use super::guard::state_of;
 use super::story::Story;
 use super::streamed::Streamed;
-use crate::caller::{CLIENT_SLOW, Caller};
-use tally::Tally;
-use text::{MAX_WHY, header_text, millis, new_id};
+use super::way::Way;
+use crate::caller::Caller;
+use tally::{Tally, Told};
+use text::{MAX_WHY, header_text, new_id};
 
 /// One call's own record.
 pub(crate) struct Context {
@@ -26,6 +28,8 @@ pub(crate) struct Context {
     tally: Tally,
     caller: Caller,
     began: Tick,
+    /// When the latest attempt began.
+    attempt_began: Tick,
     attempts: u32,
     /// Among them those whose connection was dead, which count for nothing.
     replaced: u32,
@@ -37,6 +41,12 @@ pub(crate) struct Context {
     why: String,
     story: Story,
     streamed: Option<Streamed>,
+    /// By a plain answer.
+    used: Usage,
+    /// Of who answers.
+    price: Option<Price>,
+    /// Where calls are traced.
+    span: Option<CallSpan>,
 }
 
 /// Who answers, seen from the route.
@@ -62,10 +72,17 @@ impl Answerer {
 }
 
 impl Context {
-    pub(crate) fn begin(registry: &Registry, metrics: &Metrics, caller: Caller) -> Self {
+    pub(crate) fn begin(
+        registry: &Registry,
+        metrics: &Metrics,
+        caller: Caller,
+        span: Option<CallSpan>,
+    ) -> Self {
+        let now = registry.now();
         Self {
             id: new_id(),
-            began: registry.now(),
+            began: now,
+            attempt_began: now,
             registry: registry.clone(),
             tally: Tally::new(metrics),
             caller,
@@ -78,6 +95,9 @@ impl Context {
             why: String::new(),
             story: Story::default(),
             streamed: None,
+            used: Usage::default(),
+            price: None,
+            span,
         }
     }
 
@@ -96,9 +116,25 @@ impl Context {
     /// An attempt begins, at who would answer.
     pub(crate) fn attempt(&mut self) {
         self.attempts += 1;
+        self.attempt_began = self.now();
         self.kind = Some(Kind::Cancelled);
+        self.used = Usage::default();
         if let Some(target) = &self.target {
-            self.tally.begin(target);
+            self.tally.begin(target, self.registry.now());
+        }
+    }
+
+    /// What is asked for, and of which model.
+    pub(crate) fn asks(&mut self, operation: &'static str, model: &str) {
+        if let Some(span) = &mut self.span {
+            span.asks(operation, model);
+        }
+    }
+
+    /// The attempt that was begun last goes there, and its request says which trace it belongs to.
+    pub(crate) fn trace(&mut self, to: &Upstream<'_>, headers: &mut HeaderMap) {
+        if let Some(span) = &mut self.span {
+            self.tally.trace(span.attempt(to, headers));
         }
     }
 
@@ -108,9 +144,10 @@ impl Context {
     }
 
     /// Who answers, as far as is known.
-    pub(crate) fn answered(&mut self, target: &Target, answerer: Answerer) {
-        self.target = Some(target.clone());
-        self.answerer = answerer;
+    pub(crate) fn answered(&mut self, way: &Way<'_>) {
+        self.target = Some(way.target.clone());
+        self.answerer = way.answerer;
+        self.price = way.price;
     }
 
     /// Nobody was asked; this target would have been the first.
@@ -125,6 +162,7 @@ impl Context {
             age.as_secs()
         ));
         self.target = None;
+        self.price = None;
         self.answerer = Answerer::Cache;
         self.kind = None;
     }
@@ -137,15 +175,40 @@ impl Context {
     /// What came of the call so far, and of the attempt at who would answer; none is a success.
     pub(crate) fn ended(&mut self, kind: Option<Kind>) {
         self.kind = kind;
+        let told = self.told(kind, self.status.map(|status| status.as_u16()));
         if let Some(target) = &self.target {
-            self.tally.end(target, kind);
+            self.tally.end(target, &told);
         }
     }
 
-    /// What came of the attempt at this target, and of the call so far.
-    pub(crate) fn ended_at(&mut self, target: &Target, kind: Option<Kind>) {
+    /// What came of the attempt at this target, with which status, and of the call so far.
+    pub(crate) fn ended_at(&mut self, target: &Target, kind: Option<Kind>, status: Option<u16>) {
         self.kind = kind;
-        self.tally.end(target, kind);
+        let told = self.told(kind, status);
+        self.tally.end(target, &told);
+    }
+
+    fn told(&self, kind: Option<Kind>, status: Option<u16>) -> Told {
+        let streamed = self.streamed.as_ref();
+        Told {
+            kind,
+            status,
+            usage: self.usage(),
+            first_token: streamed.and_then(|stream| stream.first_token),
+            now: self.registry.now(),
+        }
+    }
+
+    /// What the attempt's whole answer used.
+    pub(crate) fn used(&mut self, usage: Usage) {
+        self.used = usage;
+    }
+
+    /// What the answer used, as far as its provider has said.
+    fn usage(&self) -> Usage {
+        self.streamed
+            .as_ref()
+            .map_or(self.used, |stream| stream.usage)
     }
 
     /// The gateway itself answers. What became of attempts that came to an end stays the reason.
@@ -166,7 +229,8 @@ impl Context {
     /// An attempt has failed.
     pub(crate) fn failed(&mut self, target: String, kind: Kind, verdict: &Verdict) {
         self.because(format_args!("{target}: {kind} ({})", verdict.evidence));
-        self.story.tried(target, kind, verdict);
+        let took = self.now().since(self.attempt_began);
+        self.story.tried(target, kind, took, verdict);
     }
 
     /// A target was not asked.
@@ -252,69 +316,5 @@ impl Context {
     /// The caller gets this status.
     pub(crate) fn answer(&mut self, status: StatusCode) {
         self.status = Some(status);
-    }
-}
-
-/// The call is over, whichever way: it is counted, and has one line in the log.
-impl Drop for Context {
-    fn drop(&mut self) {
-        let took = self.now().since(self.began);
-        let took_ms = millis(took);
-        let status = self.status.map(|status| status.as_u16());
-        let is_ours = self.attempts == 0 && self.answerer != Answerer::Cache;
-        if is_ours && status.is_some_and(|status| status < 400) {
-            return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
-        }
-        self.ended(self.kind);
-        let outcome = self.outcome();
-        let streamed = self.streamed.as_ref();
-        self.tally.close(&EndedCall {
-            outcome,
-            kind: self.kind,
-            took,
-            first_token: streamed.and_then(|stream| stream.first_token),
-            by_fallback: outcome == CallOutcome::Success && self.answerer != Answerer::First,
-        });
-        if is_ours && status == Some(401) {
-            // Anybody can cause it; the log tells of all of them together.
-            return tracing::debug!(
-                request_id = self.id,
-                status,
-                took_ms,
-                why = self.why,
-                "call"
-            );
-        }
-        let mut kind = self.kind.map(Kind::as_str);
-        if let (Some(Kind::Cancelled), Some(limit)) = (self.kind, self.caller.slow()) {
-            self.because(format_args!("the caller took nothing for {limit:?}"));
-            kind = Some(CLIENT_SLOW);
-        }
-        let streamed = self.streamed.as_ref();
-        if let Some(stream) = streamed.filter(|_| outcome == CallOutcome::Failure) {
-            stream.tell_failure(&self.id, &self.target_name());
-        }
-        let usage = streamed.map(|stream| stream.usage);
-        tracing::info!(
-            request_id = self.id,
-            status,
-            target = self.target_name(),
-            breaker_state = self.breaker_state(),
-            attempts = self.attempts - self.replaced,
-            degraded = self.answerer.degraded(),
-            kind,
-            took_ms,
-            first_token_ms = streamed.and_then(|stream| stream.first_token).map(millis),
-            stream = streamed
-                .and_then(|stream| stream.ending)
-                .map(StreamEnding::as_str),
-            left_out = streamed
-                .map(|stream| stream.left_out)
-                .filter(|events| *events > 0),
-            input_tokens = usage.and_then(|usage| usage.input_tokens),
-            output_tokens = usage.and_then(|usage| usage.output_tokens),
-            why = self.why,
-            "call"
-        );
     }
 }

@@ -127,6 +127,7 @@ impl<'c> Course<'c> {
                     return Ending::Opened(answer, attempt, self.plan.patience(now));
                 }
                 Came::Answered(answer, verdict) => {
+                    self.context.used(answer.usage);
                     self.kept = Some((at, answer));
                     verdict
                 }
@@ -262,7 +263,8 @@ impl<'c> Course<'c> {
     fn note(&mut self, at: usize, verdict: &Verdict) {
         self.last = verdict.evidence.status();
         let Some(way) = self.ways.get(at) else { return };
-        self.context.ended_at(&way.target, verdict.kind);
+        self.context
+            .ended_at(&way.target, verdict.kind, verdict.evidence.status());
         if let Some(kind) = verdict.kind {
             self.context.failed(way.to_string(), kind, verdict);
         }
@@ -315,7 +317,7 @@ impl<'c> Course<'c> {
         let repeated = self.plan.attempts() > 1 && reason != Reason::Final;
         if let Some((at, answer)) = self.kept.take() {
             if let Some(way) = self.ways.get(at) {
-                self.context.answered(&way.target, way.answerer);
+                self.context.answered(way);
             }
             return Ending::Answered(
                 answer,

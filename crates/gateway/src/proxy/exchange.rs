@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use bytes::{Bytes, BytesMut};
 use fuseline_llm::{
     Body, Dialect, Ending, Fault, Framing, Head, Operation, RequestFacts, StreamEnding,
-    StreamGuard, Verdict,
+    StreamGuard, Usage, Verdict,
 };
 use http::header::CONTENT_TYPE;
 use http::{Request, response};
@@ -44,6 +44,8 @@ pub(crate) struct Answer<R> {
     pub(crate) head: response::Parts,
     pub(crate) begun: Bytes,
     pub(crate) rest: R,
+    /// What it says that it used; a stream says so later.
+    pub(crate) usage: Usage,
 }
 
 /// A body on its way.
@@ -107,6 +109,7 @@ impl Exchange<'_> {
                 head,
                 begun: Bytes::new(),
                 rest: Flow::Unwatched(body),
+                usage: Usage::default(),
             });
         }
         self.plain(attempt, head, body, since, limit).await
@@ -135,6 +138,7 @@ impl Exchange<'_> {
                 head,
                 begun: Bytes::new(),
                 rest: Flow::Watched(stream),
+                usage: Usage::default(),
             });
         }
         let verdict = stream.verdict(attempt);
@@ -142,8 +146,13 @@ impl Exchange<'_> {
             Some(error) if stream.guard.ending() == Some(StreamEnding::Error) => {
                 let begun = Bytes::copy_from_slice(error.data);
                 told_as_answer(&mut head, &verdict, self.facts.protocol());
-                let rest = None;
-                Came::Answered(Answer { head, begun, rest }, verdict)
+                let answer = Answer {
+                    head,
+                    begun,
+                    rest: None,
+                    usage: stream.guard.usage(),
+                };
+                Came::Answered(answer, verdict)
             }
             _ => Came::Nothing(verdict),
         }
@@ -174,7 +183,16 @@ impl Exchange<'_> {
         let readable = Readable::new(&head.headers, &begun, is_whole).await;
         let verdict = self.judge(attempt, &head, readable.as_body());
         match reading {
-            Ok(Ok(rest)) => Came::Answered(Answer { head, begun, rest }, verdict),
+            Ok(Ok(rest)) => {
+                let usage = Usage::default();
+                let answer = Answer {
+                    head,
+                    begun,
+                    rest,
+                    usage,
+                };
+                Came::Answered(answer, verdict)
+            }
             // One that breaks off has said by its status and its first words what it is.
             Ok(Err(_)) | Err(_) => Came::Nothing(verdict),
         }
@@ -197,14 +215,26 @@ impl Exchange<'_> {
             Ok(Ok(None)) => {
                 let readable = Readable::new(&head.headers, &begun, true).await;
                 let verdict = self.judge(attempt, &head, readable.as_body());
+                let usage = self.usage(readable.as_body());
                 let head = with_its_own_status(head, &verdict);
-                let rest = None;
-                Came::Answered(Answer { head, begun, rest }, verdict)
+                let answer = Answer {
+                    head,
+                    begun,
+                    rest: None,
+                    usage,
+                };
+                Came::Answered(answer, verdict)
             }
             // Too long to be kept: the caller gets it as it comes, and its end gives the verdict.
             Ok(Ok(Some(rest))) => {
                 let rest = Flow::Unwatched(rest);
-                Came::Opened(Answer { head, begun, rest })
+                let usage = Usage::default();
+                Came::Opened(Answer {
+                    head,
+                    begun,
+                    rest,
+                    usage,
+                })
             }
             Ok(Err(_)) => Came::Nothing(attempt.fault(Fault::Reset)),
             Err(_) => self.late(attempt, limit),
@@ -221,6 +251,14 @@ impl Exchange<'_> {
         };
         let now = attempt.now();
         attempt.answered(&self.judge.classifier, &answer, wall(), now)
+    }
+
+    /// What a model's whole answer used.
+    fn usage(&self, body: Body<'_>) -> Usage {
+        match (self.facts.operation(), body) {
+            (Operation::Create, Body::Whole(body)) => Usage::of_answer(body),
+            _ => Usage::default(),
+        }
     }
 
     /// The language of an answer that is a stream which can be watched.

@@ -38,6 +38,7 @@ pub(crate) fn respond(
                 mut head,
                 begun,
                 rest,
+                ..
             },
             attempt,
             patience,
@@ -69,6 +70,7 @@ pub(crate) fn respond(
                 mut head,
                 begun,
                 rest,
+                ..
             },
             repeating,
         ) => {

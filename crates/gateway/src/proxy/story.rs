@@ -17,6 +17,9 @@ pub(crate) struct Story {
 struct Tried {
     target: String,
     kind: &'static str,
+    /// For the log alone.
+    #[serde(skip)]
+    took: Duration,
     /// What the provider asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     wait_ms: Option<u64>,
@@ -33,10 +36,11 @@ struct Skipped {
 }
 
 impl Story {
-    pub(crate) fn tried(&mut self, target: String, kind: Kind, verdict: &Verdict) {
+    pub(crate) fn tried(&mut self, target: String, kind: Kind, took: Duration, verdict: &Verdict) {
         self.attempts.push(Tried {
             target,
             kind: kind.as_str(),
+            took,
             wait_ms: verdict.retry_after.map(millis),
             outcome: verdict.is_outcome_unknown().then_some("unknown"),
         });
@@ -50,6 +54,20 @@ impl Story {
             reason: reason.as_str(),
             wait_ms: millis(wait),
         });
+    }
+
+    /// The attempts that failed and the targets that were not asked, as a list in JSON for the call's line in the log; none
+    /// where there are neither.
+    pub(crate) fn line(&self) -> Option<String> {
+        let tried = self.attempts.iter().map(|tried| {
+            let took_ms = millis(tried.took);
+            serde_json::json!({ "target": tried.target, "kind": tried.kind, "took_ms": took_ms })
+        });
+        let skipped = self.skipped.iter().map(
+            |skipped| serde_json::json!({ "target": skipped.target, "skipped": skipped.reason }),
+        );
+        let told: Vec<_> = tried.chain(skipped).collect();
+        (!told.is_empty()).then(|| serde_json::Value::from(told).to_string())
     }
 
     /// Whether there is anything to tell.

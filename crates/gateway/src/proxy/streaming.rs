@@ -71,6 +71,8 @@ impl Streaming {
         };
         self.is_settled = true;
         let verdict = self.watched.verdict(&mut self.attempt);
+        self.call
+            .streamed(Streamed::of(&self.watched.guard, self.bytes));
         self.call.ended(verdict.kind);
         if ending != StreamEnding::Complete {
             self.call.because(&verdict.evidence);

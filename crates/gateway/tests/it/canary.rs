@@ -9,10 +9,11 @@ use fuseline_mock::{Mock, Reply, Rule, Script};
 use http::Request;
 use serde_json::Value;
 
+use crate::otlp::Collector;
 use crate::support::{post, send, until};
 
 /// Each is a secret; the last one is so only in the body of a provider.
-const SECRETS: [&str; 10] = [
+const SECRETS: [&str; 11] = [
     "canary-provider-key",
     "canary-in-the-base",
     "canary-client-token",
@@ -21,6 +22,7 @@ const SECRETS: [&str; 10] = [
     "canary-of-the-caller",
     "canary-in-the-query",
     "canary-in-the-body",
+    "canary-of-the-collector",
     "canary-in-the-answer",
     "sk-proj-canary0123456789abcdef",
 ];
@@ -45,6 +47,10 @@ impl Talkative {
                 "--config",
             ])
             .arg(config)
+            .env(
+                "OTEL_EXPORTER_OTLP_HEADERS",
+                "x-key=canary-of-the-collector",
+            )
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -112,6 +118,7 @@ async fn searched(format: &str) {
     let failing = Reply::status(500).header("set-cookie", "canary-in-the-answer");
     let script = Script::always(failing).rule(Rule::model("quoted").reply(quoting));
     let mock = Mock::start(script).await.unwrap();
+    let collector = Collector::start().await;
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("fuseline.toml");
     let text = format!(
@@ -122,6 +129,10 @@ client_tokens = ["canary-client-token"]
 state = "off"
 [[webhooks]]
 url = "{url}/canary-webhook"
+[otlp]
+endpoint = "{collector}"
+traces_interval = "50ms"
+metrics_interval = "50ms"
 [providers.a]
 protocol = "openai"
 base_url = "{url}/v1?key=canary-in-the-base"
@@ -140,6 +151,7 @@ retries = 0
 targets = [{{ provider = "a" }}, {{ provider = "gone" }}, {{ provider = "secured" }}]
 "#,
         url = mock.url(),
+        collector = collector.url,
         addr = mock.addr(),
     );
     std::fs::write(&config, text).unwrap();
@@ -224,6 +236,12 @@ targets = [{{ provider = "a" }}, {{ provider = "gone" }}, {{ provider = "secured
         .all(|line| serde_json::from_str::<Value>(line).is_ok());
     assert_eq!(is_json, format == "json", "{said}");
     outputs.push(said);
+    // What is exported is text between lengths: a secret in it would be found as it stands.
+    until(async || collector.spans().len() > 8 && collector.metrics().contains_key("calls")).await;
+    for (path, key, body) in collector.raw() {
+        assert_eq!(key, "canary-of-the-collector", "{path}");
+        outputs.push(String::from_utf8_lossy(&body).into_owned());
+    }
     for output in outputs {
         for secret in SECRETS {
             assert!(!output.contains(secret), "{secret} in {output}");

@@ -131,7 +131,7 @@ trip = [{ rule = "rate", threshold = 2, window = "60s", min_calls = 1 }]
     let expected = [
         r#"fuseline.toml:2: listen = "nowhere": is no address to listen on; write an IP address with a port such as "127.0.0.1:8080" or "[::1]:8080""#,
         r#"fuseline.toml:3: drain = 5: is a whole number; write a duration such as "30s", "2m" or "500ms""#,
-        r#"fuseline.toml:4: oops: unknown key; the keys here are listen, admin_listen, admin_token, state, fleet, fleet_prefix, log, log_format, client_tokens, ca_file, max_body, replay_limit, replay_memory, max_breakers, drain_delay, drain, cancel_counts_after, listener, pool, timeouts, heartbeats, webhooks, cache, breaker, providers, routes, models, classify, allow_anonymous"#,
+        r#"fuseline.toml:4: oops: unknown key; the keys here are listen, admin_listen, admin_token, state, fleet, fleet_prefix, log, log_format, client_tokens, ca_file, max_body, replay_limit, replay_memory, max_breakers, drain_delay, drain, cancel_counts_after, listener, pool, timeouts, heartbeats, otlp, webhooks, cache, breaker, providers, routes, models, classify, allow_anonymous"#,
         r#"fuseline.toml:8: providers.main.base_url = "htp://h/v1": begins with neither http:// nor https://; write a URL such as "https://api.openai.com/v1""#,
         r#"fuseline.toml:9: providers.main.api_key.env = "GONE": is not set in the environment; set the variable, or correct its name"#,
         r#"fuseline.toml:12: routes[0].model = "a[": is no glob; write a model name or a glob such as "gpt-*""#,
@@ -301,6 +301,7 @@ fn flags_and_environment_beat_the_file_and_are_checked_like_it() {
         fleet: Some("rediss://h".into()),
         log: Some("debug".parse().unwrap()),
         log_format: Some(LogFormat::Json),
+        ..Overrides::default()
     };
     let config = load_with(&text, &overrides).config.unwrap();
     assert_eq!(

@@ -10,10 +10,20 @@ use crate::support::{SOON, breaker, gateway, open, openai, post, route, send, st
 
 /// Everything that was logged.
 #[derive(Clone, Default)]
-struct Lines(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
+
+/// A log as `serve` writes it.
+pub(crate) fn json_log(lines: &Lines) -> impl tracing::Subscriber + Send + Sync + 'static {
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt()
+        .json()
+        .flatten_event(true)
+        .with_target(false);
+    log.with_writer(move || writer.clone()).finish()
+}
 
 impl Lines {
-    fn all(&self) -> Vec<Value> {
+    pub(crate) fn all(&self) -> Vec<Value> {
         let bytes = self.0.lock().unwrap();
         bytes
             .split(|byte| *byte == b'\n')
@@ -21,7 +31,7 @@ impl Lines {
             .collect()
     }
 
-    fn of(&self, message: &str) -> Vec<Value> {
+    pub(crate) fn of(&self, message: &str) -> Vec<Value> {
         self.all()
             .into_iter()
             .filter(|line| line["message"] == message)
@@ -116,13 +126,7 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
 #[tokio::test]
 async fn a_streams_line_says_how_it_ended_by_which_limit_and_what_it_cost() {
     let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_target(false);
-    let log = log.with_writer(move || writer.clone()).finish();
-    let _guard = tracing::subscriber::set_default(log);
+    let _guard = tracing::subscriber::set_default(json_log(&lines));
 
     let token = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
     let odd = "data: oops\n\n";
@@ -157,6 +161,47 @@ async fn a_streams_line_says_how_it_ended_by_which_limit_and_what_it_cost() {
     assert_eq!(broken["request_id"], line["request_id"]);
     // The one token, and the event that tells of the failure.
     assert!(broken["bytes"].as_u64().unwrap() > token.len() as u64);
+}
+
+#[tokio::test]
+async fn a_call_to_a_target_with_a_price_says_what_it_cost() {
+    let lines = Lines::default();
+    let writer = lines.clone();
+    let log = tracing_subscriber::fmt().json().flatten_event(true);
+    let log = log.with_writer(move || writer.clone()).finish();
+    let _guard = tracing::subscriber::set_default(log);
+
+    let plain = r#"{"object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"so"}}],"usage":{"prompt_tokens":1000,"completion_tokens":201}}"#;
+    let last = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n";
+    let script = Script::always(Reply::ok().body(plain))
+        .rule(Rule::model("m").reply(Reply::ok().chunks([last])));
+    let mock = Mock::start(script).await.unwrap();
+    let (priced, unpriced) = (openai("a", &mock.url()), openai("b", &mock.url()));
+    let routes = "[[routes]]\nmodel = \"free\"\ntargets = [{ provider = \"b\" }]\n\
+                  [[routes]]\nmodel = \"*\"\ntargets = [{ provider = \"a\", price = { input = 2.5, output = 10 } }]\n";
+    let gateway = gateway(&format!("{priced}{unpriced}{routes}")).await;
+    for model in ["p", "free"] {
+        let body = format!(r#"{{"model":"{model}","messages":[]}}"#);
+        send(gateway.addr(), post("/v1/chat/completions", body)).await;
+    }
+    send(gateway.addr(), stream()).await;
+    until(async || lines.of("call").len() == 3).await;
+    let told = |line: &Value| {
+        (
+            line["input_tokens"].as_u64(),
+            line["output_tokens"].as_u64(),
+            line["cost"].as_f64(),
+        )
+    };
+    let calls: Vec<_> = lines.of("call").iter().map(told).collect();
+    assert_eq!(
+        calls,
+        [
+            (Some(1000), Some(201), Some(0.00451)),
+            (Some(1000), Some(201), None),
+            (Some(3), Some(2), Some(0.0000275)),
+        ]
+    );
 }
 
 #[tokio::test]

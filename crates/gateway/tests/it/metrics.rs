@@ -293,9 +293,14 @@ async fn the_guide_names_metrics_and_requests_that_there_are() {
         );
         requests += 1;
     }
-    assert_eq!(requests, 10);
-    let (_, toml) = guide.split_once("```toml\n").unwrap();
-    let (toml, _) = toml.split_once("\n```").unwrap();
-    let toml = toml.replace("{ env = \"SLACK_WEBHOOK\" }", "\"https://hooks.example/x\"");
-    assert_eq!(crate::support::config(&toml).webhooks.len(), 2);
+    assert_eq!(requests, 11);
+    let snippets = guide.split("```toml\n").skip(1);
+    let snippets: String = snippets
+        .map(|rest| rest.split_once("```").unwrap().0)
+        .collect();
+    let toml = snippets.replace("{ env = \"SLACK_WEBHOOK\" }", "\"https://hooks.example/x\"");
+    let config = crate::support::config(&toml);
+    assert_eq!(config.webhooks.len(), 2);
+    let traces = config.otlp.traces.unwrap();
+    assert_eq!(traces, "http://127.0.0.1:4318/v1/traces");
 }

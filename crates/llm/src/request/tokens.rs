@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::stream::Usage;
+
 /// Bytes of text and markup per token, as English and source code have them.
 const BYTES_PER_TOKEN: u64 = 4;
 /// What an answer has where the request sets no limit.
@@ -48,6 +50,28 @@ impl Price {
     pub fn of(self, tokens: Tokens) -> f64 {
         let output = tokens.output.unwrap_or(USUAL_OUTPUT);
         (self.input * tokens.input as f64 + self.output * output as f64) / 1e6
+    }
+
+    /// What an answer cost, in US dollars, by what its provider counted; none where that has counted nothing.
+    ///
+    /// ```
+    /// use fuseline_llm::{Price, Usage};
+    ///
+    /// let price = Price { input: 2.0, output: 10.0 };
+    /// let usage = Usage::of_answer(br#"{"usage": {"prompt_tokens": 1000, "completion_tokens": 300}}"#);
+    /// assert_eq!(price.of_usage(usage), Some(0.005));
+    /// assert_eq!(price.of_usage(Usage::default()), None);
+    /// ```
+    pub fn of_usage(self, usage: Usage) -> Option<f64> {
+        let Usage {
+            input_tokens: input,
+            output_tokens: output,
+        } = usage;
+        input.or(output)?;
+        Some(self.of(Tokens {
+            input: input.unwrap_or(0),
+            output: Some(output.unwrap_or(0)),
+        }))
     }
 }
 

@@ -12,6 +12,7 @@ mod gemini;
 mod json;
 mod ollama;
 mod responses;
+mod whole;
 
 pub use self::finish::Finish;
 use super::{Framing, StreamEvent};

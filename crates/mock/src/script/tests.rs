@@ -76,6 +76,11 @@ fn phases_follow_the_clock() {
         [Some(200), Some(200), Some(503), Some(503), None, None]
     );
     assert_eq!(
+        script.changes().collect::<Vec<_>>(),
+        [5, 15, 18].map(at),
+        "the first is no change"
+    );
+    assert_eq!(
         [14, 15, 18].map(|s| script.doorway(at(s))),
         [Doorway::Accept, Doorway::Refuse, Doorway::Reset]
     );

@@ -2,7 +2,9 @@
 //!
 //! A rule opens the fleet where the sum reaches its threshold *and* at least two replicas, or the only one there is, have
 //! seen what it counts: one whose own way out is broken opens nobody else. A run of failures is one with no success anywhere:
-//! each replica tells in which turns it had one, and all begin their runs anew after it.
+//! each replica tells in which turns it had one, and all begin their runs anew after it. Counts are summed where they were
+//! told under the same version of the fleet's record: those that led to an opening must not lead to the next one, told by
+//! replicas that have not heard yet that it has ended.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -30,6 +32,10 @@ pub(crate) struct Counted {
     /// Until when the provider asked to be left alone, in the server's time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(crate) hold_until: u64,
+    /// The version of the fleet's record that was known when this was told. What was counted under another is over: it led
+    /// there.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) version: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
@@ -99,6 +105,7 @@ impl Counting {
             good: self.good,
             kind,
             hold_until,
+            version: 0,
         }
     }
 
@@ -145,6 +152,7 @@ impl Counting {
             }
             let all = core::iter::once(own).chain(others.iter().map(|(_, counted)| counted));
             let told = all
+                .filter(|counted| counted.version == own.version)
                 .filter(|counted| counted.rules.len() == rules.len())
                 .filter_map(|counted| counted.rules.get(at).copied());
             let (mut hits, mut calls, mut replicas) = (0_u64, 0_u64, 0_u64);

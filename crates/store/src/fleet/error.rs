@@ -7,7 +7,7 @@
 pub enum FleetError {
     /// The address is none of Redis.
     #[error(
-        "`fleet` is no Redis URL; write redis://user:password@host:port/database, or rediss:// for TLS"
+        "`fleet` is no Redis URL; write redis://user:password@host:port/database, or rediss:// for TLS; several host:port (at most 16) with commas between them"
     )]
     Address,
     /// The server cannot be reached, or did not answer in time.

@@ -1,94 +1,54 @@
-//! The way to Redis: one connection, two scripts, everything of a turn in one pipeline.
+//! The way of a turn to Redis and back: one connection, two scripts, everything in one pipeline.
 //!
 //! Blocking, with short limits, in the fleet's own thread. A connection on which anything went wrong is thrown away, for an
 //! answer that comes late would be taken for that of the next question.
 
-use std::time::Duration;
+use redis::{ErrorKind, RedisError, Value};
 
-use fuseline_core::{ScopeName, State};
-use redis::{Client, Connection, ErrorKind, Pipeline, RedisError, Script, ServerErrorKind};
-
+use super::FleetConfig;
 use super::error::FleetError;
-use super::message::{Ask, Record, Reply, Request, Weight};
-use super::turn::{Answers, Index, Present, Server, Turn};
+use super::turn::{Answers, Server, Turn};
+use super::way::{Connection, Ways};
+use super::wire::{Wire, understand};
 
-/// How long the server may take for a turn.
-const ANSWER: Duration = Duration::from_millis(50);
-/// How long a connection may take, with TLS.
-const CONNECT: Duration = Duration::from_millis(500);
-
-/// A Redis server that a fleet shares.
+/// The Redis that a fleet shares: one server, the first of several that answers, or a cluster.
 pub(crate) struct Link {
-    client: Client,
+    ways: Ways,
+    wire: Wire,
     connection: Option<Connection>,
-    prefix: String,
-    me: String,
-    exchange: Script,
-    index: Script,
 }
 
 impl Link {
-    pub(crate) fn new(url: &str, prefix: &str, me: &str) -> Result<Self, FleetError> {
+    pub(crate) fn new(config: &FleetConfig) -> Result<Self, FleetError> {
         Ok(Self {
-            client: Client::open(url).map_err(|_| FleetError::Address)?,
+            ways: Ways::new(&config.url, config.authorities.as_deref())?,
+            wire: Wire::new(&config.prefix, &config.name()),
             connection: None,
-            prefix: prefix.to_owned(),
-            me: me.to_owned(),
-            exchange: Script::new(include_str!("exchange.lua")),
-            index: Script::new(include_str!("index.lua")),
         })
     }
 
-    fn connect(&self) -> Result<Connection, RedisError> {
-        let connection = self.client.get_connection_with_timeout(CONNECT)?;
-        connection.set_read_timeout(Some(ANSWER))?;
-        connection.set_write_timeout(Some(ANSWER))?;
-        Ok(connection)
+    fn run(&mut self, turn: &Turn) -> Result<Vec<Value>, RedisError> {
+        match self.try_run(turn) {
+            Err(error) if error.is_cluster_error() => {
+                self.ways.enter_cluster();
+                self.try_run(turn)
+            }
+            Err(error) if error.kind() != ErrorKind::Io => {
+                self.ways.turn_away();
+                Err(error)
+            }
+            other => other,
+        }
     }
 
-    /// One pipeline; where the server has forgotten a script, once more with the scripts themselves.
-    fn run(&mut self, turn: &Turn) -> Result<Vec<redis::Value>, RedisError> {
+    fn try_run(&mut self, turn: &Turn) -> Result<Vec<Value>, RedisError> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => self.connect()?,
+            None => self.ways.connect()?,
         };
-        let known = self.pipeline(turn).query(&mut connection);
-        let values = match known {
-            Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => {
-                self.exchange.load(&mut connection)?;
-                self.index.load(&mut connection)?;
-                self.pipeline(turn).query(&mut connection)?
-            }
-            other => other?,
-        };
+        let values = connection.carry_out(self.wire.calls(turn), self.wire.scripts())?;
         self.connection = Some(connection);
         Ok(values)
-    }
-
-    fn pipeline(&self, turn: &Turn) -> Pipeline {
-        let mut pipeline = Pipeline::new();
-        for request in &turn.requests {
-            let mut call =
-                self.exchange
-                    .key(format!("{}:{{{}}}", self.prefix, spelled(&request.name)));
-            for argument in arguments(&self.me, request) {
-                call.arg(argument);
-            }
-            pipeline.invoke_script(&call);
-        }
-        if let Some(Index { look_back, names }) = &turn.index {
-            // One tag, so that both lie together in a cluster.
-            let mut call = self
-                .index
-                .key(format!("{}:{{fleet}}:breakers", self.prefix));
-            call.key(format!("{}:{{fleet}}:replicas", self.prefix));
-            call.arg(&self.me).arg(look_back);
-            for name in names {
-                call.arg(spelled(name));
-            }
-            pipeline.invoke_script(&call);
-        }
-        pipeline
     }
 }
 
@@ -110,120 +70,4 @@ impl Server for Link {
         }
         understood.ok_or(FleetError::Garbled)
     }
-}
-
-fn understand(turn: &Turn, values: Vec<redis::Value>) -> Option<Answers> {
-    let mut values = values.into_iter();
-    let mut replies = Vec::with_capacity(turn.requests.len());
-    for value in values.by_ref().take(turn.requests.len()) {
-        replies.push(reply(redis::from_redis_value(value).ok()?)?);
-    }
-    let present = match &turn.index {
-        None => None,
-        Some(_) => {
-            let (now, alive, names): (u64, u64, Vec<String>) =
-                redis::from_redis_value(values.next()?).ok()?;
-            let names = names.iter().filter_map(|name| named(name)).collect();
-            Some(Present { now, alive, names })
-        }
-    };
-    (replies.len() == turn.requests.len()).then_some(Answers { replies, present })
-}
-
-/// A breaker's name as the server has it: readable, and never ambiguous.
-fn spelled(name: &ScopeName) -> String {
-    let part = name.part();
-    serde_json::json!([name.scope().as_str(), name.provider_name(), part]).to_string()
-}
-
-fn named(text: &str) -> Option<ScopeName> {
-    let (scope, provider, part): (String, String, Option<String>) =
-        serde_json::from_str(text).ok()?;
-    match (scope.as_str(), part) {
-        ("provider", None) => Some(ScopeName::provider(&provider)),
-        ("model", Some(model)) => Some(ScopeName::model(&provider, &model)),
-        ("key", Some(key)) => Some(ScopeName::key(&provider, &key)),
-        _ => None,
-    }
-}
-
-fn arguments(me: &str, request: &Request) -> [String; 13] {
-    let text = |number: u64| number.to_string();
-    let [version, state, until, body, token, command] = match &request.offer {
-        None => Default::default(),
-        Some(offer) => [
-            text(offer.version),
-            offer.record.state.as_str().to_owned(),
-            text(offer.record.until),
-            serde_json::to_string(&offer.record).unwrap_or_default(),
-            text(offer.token),
-            text(u64::from(offer.weight == Weight::Command)),
-        ],
-    };
-    let (verb, token_asked, length, good) = match request.ask {
-        Ask::Nothing => ("", 0, 0, 0),
-        Ask::Want { seen, length } => ("want", seen, length, 0),
-        Ask::Keep {
-            token,
-            length,
-            good,
-        } => ("keep", token, length, good),
-        Ask::Back { token, good } => ("back", token, 0, good),
-    };
-    [
-        me.to_owned(),
-        text(request.sent),
-        request.counts.clone(),
-        version,
-        state,
-        until,
-        body,
-        token,
-        command,
-        verb.to_owned(),
-        text(token_asked),
-        text(length),
-        good.to_string(),
-    ]
-}
-
-fn reply(told: Vec<String>) -> Option<Reply> {
-    let mut told = told.into_iter();
-    let number = |text: Option<String>| text?.parse::<u64>().ok();
-    let now = number(told.next())?;
-    let taken = told.next()? == "1";
-    let version = number(told.next())?;
-    let (state, until, body) = (told.next()?, number(told.next())?, told.next()?);
-    let record = match version {
-        0 => None,
-        _ => {
-            let record: Record = serde_json::from_str(&body).ok()?;
-            let state = State::ALL
-                .into_iter()
-                .find(|known| known.as_str() == state)?;
-            Some(Record {
-                state,
-                until,
-                ..record
-            })
-        }
-    };
-    let token = number(told.next())?;
-    let (holder, ends) = (told.next()?, number(told.next())?);
-    let good = u32::try_from(number(told.next())?).ok()?;
-    let mut counts = Vec::new();
-    while let (Some(who), Some(at), Some(text)) = (told.next(), told.next(), told.next()) {
-        counts.push((who, at.parse().ok()?, text));
-    }
-    counts.sort_unstable();
-    Some(Reply {
-        now,
-        taken,
-        version,
-        record,
-        token,
-        holder: (!holder.is_empty()).then_some((holder, ends)),
-        good,
-        counts,
-    })
 }

@@ -9,7 +9,7 @@
 //! own counts alone tells nobody: its way out may be what is broken.
 //!
 //! **What is adopted.** Any newer record, but for two: a `closed` does not end an opening that the fleet has not heard of,
-//! and nothing replaces news that outrank it. A server that lost a record which still holds is told it again.
+//! unless an operator says so who saw it, and nothing replaces news that outrank it. A server that lost a record which still holds is told it again.
 //!
 //! **The lease.** While the fleet's record is open, probes need its lease. It is asked for when a call wants to probe, kept
 //! while a probe is out, given back when unused for a second, and ends by itself when its holder dies. Its token only grows:
@@ -152,6 +152,11 @@ impl Member {
             || self.offer(view).is_some()
     }
 
+    /// The version of the fleet's record that this replica knows.
+    pub(crate) const fn version(&self) -> u64 {
+        self.version
+    }
+
     /// Whether the server has forgotten what this replica knows.
     pub(crate) const fn is_lost(&self) -> bool {
         self.is_lost
@@ -200,15 +205,10 @@ impl Member {
     }
 
     fn offer(&self, view: &View) -> Option<Offer> {
-        let is_known = self
-            .record
-            .as_ref()
-            .is_some_and(|record| record.holds(view.server_now));
         let is_open = self.record.as_ref().is_some_and(Record::is_open);
         let token = self.lease.map_or(0, |lease| lease.token);
         let by = view.news.filter(|_| self.is_news(view)).map(|news| news.by);
         let weight = match (by, view.state) {
-            (Some(By::Operator), State::Closed) if !is_known => None,
             (Some(By::Operator), _) => Some(Weight::Command),
             (Some(By::Provider | By::Fleet), State::Open) => Some(Weight::Evidence),
             (Some(By::Probe), State::Open | State::Closed) if is_open => Some(Weight::Evidence),
@@ -220,7 +220,10 @@ impl Member {
         if let Some(weight) = weight {
             return Some(Offer {
                 version: self.version + 1,
-                record: view.record.clone(),
+                record: Record {
+                    is_command: by == Some(By::Operator),
+                    ..view.record.clone()
+                },
                 token,
                 weight,
             });
@@ -302,16 +305,21 @@ impl Member {
             .record
             .as_ref()
             .is_some_and(|record| record.holds(reply.now));
+        let is_later = |record: &Record| view.news.is_none() || record.since >= view.record.since;
+        let overrules = |record: &Record| record.is_command && is_later(record);
+        let is_overruled = reply.record.as_ref().is_some_and(overrules);
         let outranks = self.is_news(view)
             && self.offer(view).is_some_and(|offer| {
                 let by = view.news.map(|news| news.by);
-                offer.weight == Weight::Command || !holds && by != Some(By::Probe)
+                let is_open_anew = !holds && !is_overruled && by != Some(By::Probe);
+                offer.weight == Weight::Command || is_open_anew
             });
         self.version = reply.version;
         self.record = reply.record.clone();
         self.is_lost = false;
-        let stands_alone = !self.is_shared && view.state != State::Closed && !holds;
-        let nothing_to_end = view.state == State::Closed && !holds;
+        let is_closed = view.state == State::Closed;
+        let stands_alone = !self.is_shared && !is_closed && !holds && !is_overruled;
+        let nothing_to_end = is_closed && !holds && !is_overruled;
         if outranks || stands_alone {
             return;
         }

@@ -20,6 +20,9 @@ pub(crate) struct Record {
     pub(crate) kind: Option<String>,
     /// The replica that says so.
     pub(crate) by: String,
+    /// An operator told it to.
+    #[serde(default)]
+    pub(crate) is_command: bool,
 }
 
 fn closed() -> State {

@@ -53,6 +53,8 @@ struct World {
     proven: bool,
     /// The server has forgotten something, or a lease has ended under a live probe: two may be out.
     blurred: bool,
+    /// There is an operator.
+    operated: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +66,7 @@ enum Act {
     Settle(usize, bool),
     Word(usize),
     Pass,
+    Reset(usize),
     // What goes wrong.
     LoseReply(usize),
     Abandon(usize),
@@ -139,6 +142,7 @@ impl Replica {
                 threshold: 0,
                 kind: None,
                 by: self.name.clone(),
+                is_command: false,
             },
             live_probes: u32::from(self.local.probe.is_some()),
             good: 0,
@@ -196,6 +200,7 @@ impl World {
             faults: 0,
             proven: false,
             blurred: false,
+            operated: false,
         };
         for at in 0..replicas {
             world.replicas.push(Replica {
@@ -270,6 +275,9 @@ impl World {
                 acts.push(Act::Word(at));
             }
             if self.faults < most_faults {
+                if self.operated {
+                    acts.push(Act::Reset(at));
+                }
                 acts.extend([Act::Crash(at), Act::Part(at)]);
                 if replica.reply.is_some() {
                     acts.push(Act::LoseReply(at));
@@ -305,6 +313,12 @@ impl World {
                 local.change(State::Open, now + COOLDOWN, Some(By::Provider));
             }
             Act::Pass => self.pass(),
+            Act::Reset(at) => {
+                self.proven = true;
+                let local = &mut self.replicas[at].local;
+                local.probe = None;
+                local.change(State::Closed, 0, Some(By::Operator));
+            }
             Act::LoseReply(at) => self.replicas[at].reply = None,
             Act::Abandon(at) => {
                 let waiting = self.replicas[at].waiting.take();
@@ -336,7 +350,8 @@ impl World {
         }
         let is_fault = matches!(
             act,
-            Act::LoseReply(_)
+            Act::Reset(_)
+                | Act::LoseReply(_)
                 | Act::Abandon(_)
                 | Act::Crash(_)
                 | Act::Part(_)
@@ -399,7 +414,10 @@ impl World {
 
 /// Looks at every state within so many acts; how many there are.
 fn explore(replicas: usize, depth: u32, most_faults: u32) -> usize {
-    let start = World::new(replicas);
+    explore_from(World::new(replicas), depth, most_faults)
+}
+
+fn explore_from(start: World, depth: u32, most_faults: u32) -> usize {
     let mut seen = HashSet::from([start.clone()]);
     let mut next = VecDeque::from([(start, 0)]);
     while let Some((world, acts)) = next.pop_front() {
@@ -424,6 +442,15 @@ fn explore(replicas: usize, depth: u32, most_faults: u32) -> usize {
 fn two_replicas_agree_and_never_probe_at_once_whatever_goes_wrong() {
     let states = explore(2, 7, 2);
     assert!(states > 10_000, "{states}");
+}
+
+/// Whatever goes wrong besides, and whoever else has news.
+#[test]
+fn two_replicas_agree_also_where_an_operator_resets_one_of_them() {
+    let mut start = World::new(2);
+    start.operated = true;
+    let states = explore_from(start, 5, 2);
+    assert!(states > 1_000, "{states}");
 }
 
 #[test]

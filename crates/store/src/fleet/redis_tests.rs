@@ -1,5 +1,7 @@
 //! The scripts on a real Redis, compared with their twin in Rust, and the way there and back.
 
+mod cluster;
+
 use std::cell::{Cell, RefCell};
 use std::io::{BufRead as _, BufReader};
 use std::net::TcpListener;
@@ -11,6 +13,8 @@ use fuseline_core::{ScopeName, State};
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
+use super::FleetConfig;
+use super::error::FleetError;
 use super::link::Link;
 use super::message::{Ask, Offer, Record, Request, Weight};
 use super::server::Shelf;
@@ -53,9 +57,9 @@ impl Redis {
         command
     }
 
-    fn link(&self, me: &str) -> Link {
+    fn link(&self, me: u64) -> Link {
         let url = format!("redis://127.0.0.1:{}/3", self.port);
-        Link::new(&url, "test", me).unwrap()
+        linked(&url, "test", me).unwrap()
     }
 
     fn ask(&self, words: &[&str]) -> String {
@@ -73,6 +77,15 @@ impl Drop for Redis {
     }
 }
 
+fn linked(url: &str, prefix: &str, replica: u64) -> Result<Link, FleetError> {
+    Link::new(&FleetConfig {
+        url: url.to_owned(),
+        authorities: None,
+        prefix: prefix.to_owned(),
+        replica,
+    })
+}
+
 fn free_port() -> u16 {
     let free = TcpListener::bind("127.0.0.1:0").unwrap();
     free.local_addr().unwrap().port()
@@ -88,6 +101,7 @@ fn record(state: State, until: u64, by: &str) -> Record {
         threshold: 4_000,
         kind: Some("server_error".to_owned()),
         by: by.to_owned(),
+        is_command: false,
     }
 }
 
@@ -179,7 +193,7 @@ fn turn(requests: Vec<Request>) -> Turn {
 #[test]
 fn the_script_does_what_its_twin_does() {
     let redis = Redis::start(&[]);
-    let links = ["a", "b", "c"].map(|me| RefCell::new(redis.link(me)));
+    let links = [10, 11, 12].map(|me| RefCell::new(redis.link(me)));
     let present = links[0]
         .borrow_mut()
         .turn(&turn(Vec::new()))
@@ -200,7 +214,8 @@ fn the_script_does_what_its_twin_does() {
             let request = step.request(name.clone(), now);
             let told = link.turn(&turn(vec![request.clone()])).unwrap();
             let mut reply = told.replies[0].clone();
-            let me = ["a", "b", "c"][usize::from(step.me)];
+            let me = ["a", "b", "c"].map(|me| format!("{me:0>16}"));
+            let me = &me[usize::from(step.me)];
             let mut expected = twin.exchange(me, &request, reply.now);
             // Milliseconds pass between the two: times of counts and leases are the twin's own.
             for counts in [&mut reply.counts, &mut expected.counts] {
@@ -223,7 +238,7 @@ fn the_script_does_what_its_twin_does() {
 #[test]
 fn report_90_a_connection_that_died_is_followed_by_another() {
     let redis = Redis::start(&[]);
-    let mut link = redis.link("a");
+    let mut link = redis.link(10);
     link.turn(&turn(Vec::new())).unwrap();
     redis.ask(&["CLIENT", "KILL", "TYPE", "normal"]);
     assert!(link.turn(&turn(Vec::new())).is_err(), "it was dead");
@@ -233,7 +248,7 @@ fn report_90_a_connection_that_died_is_followed_by_another() {
 #[test]
 fn forgotten_scripts_are_told_again() {
     let redis = Redis::start(&[]);
-    let mut link = redis.link("a");
+    let mut link = redis.link(10);
     link.turn(&turn(Vec::new())).unwrap();
     redis.ask(&["SCRIPT", "FLUSH"]);
     let present = link.turn(&turn(Vec::new())).unwrap().present.unwrap();
@@ -244,16 +259,14 @@ fn forgotten_scripts_are_told_again() {
 fn an_error_repeats_no_secret() {
     let redis = Redis::start(&["--requirepass", "other"]);
     let url = format!("redis://user:sk-canary@127.0.0.1:{}", redis.port);
-    let mut link = Link::new(&url, "test", "a").unwrap();
+    let mut link = linked(&url, "test", 10).unwrap();
     let error = link.turn(&turn(Vec::new())).unwrap_err();
     let told = format!("{error} {error:?}");
     assert!(
         told.contains("authentication failed") && !told.contains("canary"),
         "{told}"
     );
-    let error = Link::new("redis://:sk-canary@:x", "test", "a")
-        .err()
-        .unwrap();
+    let error = linked("redis://:sk-canary@:x", "test", 10).err().unwrap();
     assert!(!format!("{error} {error:?}").contains("canary"));
 }
 
@@ -295,10 +308,10 @@ fn a_user_of_its_own_needs_few_commands_and_one_pattern_of_keys() {
         good: 0,
     }
     .request(ScopeName::provider("p"), 1);
-    let mut link = Link::new(&url, "team", "a").unwrap();
+    let mut link = linked(&url, "team", 10).unwrap();
     let replies = link.turn(&turn(vec![request.clone()])).unwrap().replies;
     assert_eq!(replies[0].version, 0);
-    let mut link = Link::new(&url, "others", "a").unwrap();
+    let mut link = linked(&url, "others", 10).unwrap();
     let error = link.turn(&turn(vec![request])).unwrap_err();
     assert!(error.to_string().contains("NOPERM"), "{error}");
 }
@@ -306,7 +319,7 @@ fn a_user_of_its_own_needs_few_commands_and_one_pattern_of_keys() {
 #[test]
 fn a_frozen_server_costs_no_more_than_its_limit() {
     let redis = Redis::start(&[]);
-    let mut link = redis.link("a");
+    let mut link = redis.link(10);
     link.turn(&turn(Vec::new())).unwrap();
     let signal = |name: &str| {
         let pid = redis.child.id().to_string();
@@ -329,7 +342,7 @@ fn a_frozen_server_costs_no_more_than_its_limit() {
 #[test]
 fn report_94_a_key_that_is_broken_is_begun_anew() {
     let redis = Redis::start(&[]);
-    let mut link = redis.link("a");
+    let mut link = redis.link(10);
     let key = r#"test:{["provider","p",null]}"#;
     let breakages: [&[&str]; 6] = [
         &["SET", key, "garbage"],
@@ -364,35 +377,36 @@ fn report_94_a_key_that_is_broken_is_begun_anew() {
     }
 }
 
-/// A cluster of one node refuses a script whose keys lie in several slots, as every cluster does.
 #[test]
-fn report_100_the_keys_of_every_script_lie_in_one_slot() {
-    let bus = free_port().to_string();
-    let redis = Redis::start(&["--cluster-enabled", "yes", "--cluster-port", &bus]);
-    let cluster = |words: &[&str]| {
-        let mut command = Command::new("redis-cli");
-        let port = redis.port.to_string();
-        let output = command.args(["-p", &port, "CLUSTER"]).args(words).output();
-        String::from_utf8(output.unwrap().stdout).unwrap()
+fn report_103_every_key_ends_some_time_after_what_it_tells() {
+    let redis = Redis::start(&[]);
+    let mut link = redis.link(10);
+    let index = Index {
+        look_back: 0,
+        names: vec![ScopeName::provider("p0")],
     };
-    cluster(&["ADDSLOTSRANGE", "0", "16383"]);
-    while !cluster(&["INFO"]).contains("cluster_state:ok") {}
-    let url = format!("redis://127.0.0.1:{}", redis.port);
-    let mut link = Link::new(&url, "test", "a").unwrap();
+    let first = Turn {
+        requests: Vec::new(),
+        index: Some(index),
+    };
+    let now = link.turn(&first).unwrap().present.unwrap().now;
     let step = Step {
         me: 0,
         late: false,
-        offer: Some((4, 0, true, 0, false)),
-        ask: 1,
+        offer: Some((1, 0, false, 0, false)),
+        ask: 0,
         token: 0,
         good: 0,
     };
-    let now = link.turn(&turn(Vec::new())).unwrap().present.unwrap().now;
-    let requests = (0..20).map(|at| step.request(ScopeName::model("p", &format!("m{at}")), now));
-    let replies = link.turn(&turn(requests.collect())).unwrap().replies;
-    let is_granted = |reply: &super::message::Reply| reply.taken && reply.holder.is_some();
-    assert!(
-        replies.len() == 20 && replies.iter().all(is_granted),
-        "{replies:?}"
-    );
+    let opens = (0..50).map(|at| step.request(ScopeName::provider(&format!("p{at}")), now));
+    let replies = link.turn(&turn(opens.collect())).unwrap().replies;
+    assert!(replies.iter().all(|reply| reply.taken));
+    let kept = redis.ask(&["--scan"]);
+    assert_eq!(kept.lines().count(), 52, "{kept}");
+    for key in kept.lines() {
+        let left: u64 = redis.ask(&["PTTL", key]).trim().parse().unwrap();
+        // Open for another 60 s, and ten minutes more.
+        let least = if key.contains("provider") { 60_000 } else { 1 };
+        assert!((least..=660_000).contains(&left), "{key}: {left}");
+    }
 }

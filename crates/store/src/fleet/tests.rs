@@ -81,6 +81,7 @@ struct World {
     clock: Clock,
     kept: Arc<Mutex<Kept>>,
     replicas: Vec<Replica>,
+    policy: Policy,
 }
 
 fn policy() -> Policy {
@@ -101,7 +102,12 @@ fn name() -> ScopeName {
 
 impl World {
     fn new(replicas: usize) -> Self {
+        Self::under(policy(), replicas)
+    }
+
+    fn under(policy: Policy, replicas: usize) -> Self {
         let mut world = Self {
+            policy,
             clock: Clock::manual(),
             kept: Arc::default(),
             replicas: Vec::new(),
@@ -125,7 +131,8 @@ impl World {
             clock: self.clock.clone(),
             me: me.clone(),
         };
-        let shares = Box::new(|_: &ScopeName| Some(policy()));
+        let policy = self.policy.clone();
+        let shares = Box::new(move |_: &ScopeName| Some(policy.clone()));
         let counted = Arc::clone(&counters);
         self.replicas.push(Replica {
             worker: Worker::new(registry.clone(), Box::new(server), shares, me, counted),
@@ -146,7 +153,7 @@ impl World {
     fn breaker(&self, at: usize) -> Breaker {
         let registry = &self.replicas[at].registry;
         registry
-            .get_breaker(&name(), &policy(), registry.now())
+            .get_breaker(&name(), &self.policy, registry.now())
             .unwrap()
     }
 
@@ -329,6 +336,80 @@ fn an_operator_forces_all_and_releases_all() {
     world.breaker(0).release(world.clock.now());
     world.pass(250);
     assert_eq!(world.states(), [Closed; 3]);
+}
+
+#[test]
+fn an_operator_resets_what_only_another_replica_has_opened() {
+    let mut world = World::new(3);
+    world.fail(0, 4);
+    world.pass(250);
+    assert_eq!(world.states(), [Open, Closed, Closed]);
+    world.breaker(1).reset(world.clock.now());
+    world.pass(250);
+    assert_eq!(world.states(), [Closed; 3]);
+}
+
+#[test]
+fn what_led_to_an_opening_does_not_lead_to_the_next() {
+    let share = Policy::new(&PolicySpec {
+        trip: Some(vec![TripRule::Rate {
+            threshold: 0.5,
+            window: Duration::from_secs(60),
+            min_calls: 4,
+        }]),
+        successes_to_close: Some(1),
+        cooldown: Some(Duration::from_secs(1)),
+        jitter: Some(0.0),
+        ..PolicySpec::default()
+    });
+    // Failures that all have counted together, and failures that have opened two replicas by themselves.
+    for (policy, failures) in [(policy(), 2), (share.unwrap(), 2), (policy(), 4)] {
+        let mut world = World::under(policy, 3);
+        let trip = |world: &mut World| {
+            world.fail(0, failures);
+            world.fail(1, failures);
+            while world.states() != [Open; 3] {
+                world.pass(25);
+            }
+        };
+        trip(&mut world);
+        world.breaker(2).reset(world.clock.now());
+        world.pass(2_000);
+        assert_eq!(world.states(), [Closed; 3], "an operator ends it");
+        trip(&mut world);
+        world.pass(10_000);
+        while world.call(2).is_err() || world.states()[2] != Closed {
+            world.pass(25);
+        }
+        world.pass(2_000);
+        assert_eq!(world.states(), [Closed; 3], "good probes end it");
+    }
+}
+
+#[test]
+fn an_operators_reset_ends_what_others_have_counted() {
+    let mut world = World::new(2);
+    world.fail(0, 3);
+    world.pass(250);
+    world.breaker(1).reset(world.clock.now());
+    world.pass(250);
+    world.fail(0, 3);
+    assert_eq!(world.states(), [State::Degraded, Closed]);
+    world.fail(0, 1);
+    assert_eq!(world.states(), [Open, Closed]);
+}
+
+#[test]
+fn an_opening_after_an_operators_reset_stands() {
+    let mut world = World::new(2);
+    world.breaker(1).reset(world.clock.now());
+    world.clock.advance(Duration::from_millis(10));
+    world.fail(0, 4);
+    world.pass(1_000);
+    assert_eq!(world.states(), [Open, Closed]);
+    world.breaker(1).reset(world.clock.now());
+    world.pass(250);
+    assert_eq!(world.states(), [Closed; 2]);
 }
 
 #[test]

@@ -48,6 +48,7 @@ pub(crate) fn view(breaker: Option<&Breaker>, me: &str, meeting: &Meeting, now: 
             threshold: 0,
             kind: None,
             by: me.to_owned(),
+            is_command: false,
         },
         live_probes: 0,
         good: 0,

@@ -11,20 +11,18 @@
 //! ends.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use fuseline_core::{
-    Breaker, Evidence, Kind, Outcome, Policy, PolicySpec, Registry, ScopeName, Snapshot, State,
-    Tick, TripRule,
+    Breaker, Kind, Outcome, Policy, PolicySpec, Registry, ScopeName, State, Tick, TripRule,
 };
 
-use super::counts::{Counted, Counting};
 use super::error::FleetError;
-use super::member::{Member, Orders, Probing, Sent, View};
-use super::message::{Reply, Request};
-use super::translate::{Meeting, news, saved, view};
+use super::message::Reply;
+use super::part::{Asked, Heard, Part};
+use super::translate::Meeting;
 use super::turn::{Index, Server, Turn};
 use crate::moment::Moment;
 
@@ -46,6 +44,8 @@ pub(crate) struct Counters {
     pub(crate) failures: AtomicU64,
     pub(crate) replicas: AtomicU64,
     pub(crate) resets: AtomicU64,
+    /// Breakers that matter to somebody.
+    pub(crate) named: Mutex<HashSet<ScopeName>>,
 }
 
 pub(crate) struct Worker {
@@ -54,8 +54,6 @@ pub(crate) struct Worker {
     shares: Shares,
     me: String,
     parts: HashMap<ScopeName, Part>,
-    /// Breakers that matter to somebody.
-    named: HashSet<ScopeName>,
     guard: Breaker,
     meeting: Option<Meeting>,
     due: Tick,
@@ -63,24 +61,6 @@ pub(crate) struct Worker {
     /// That the wall clocks differ has been said.
     told_skew: bool,
     counters: Arc<Counters>,
-}
-
-/// What is known of one breaker.
-struct Part {
-    policy: Policy,
-    member: Member,
-    counting: Counting,
-    /// Its changes when it was last looked at.
-    changes: u64,
-}
-
-/// One breaker's share of a turn.
-struct Asked {
-    name: ScopeName,
-    breaker: Option<Breaker>,
-    view: View,
-    sent: Sent,
-    own: Counted,
 }
 
 impl Worker {
@@ -109,7 +89,6 @@ impl Worker {
             shares,
             me,
             parts: HashMap::new(),
-            named: HashSet::new(),
             meeting: None,
             due: Tick::ZERO,
             alive: 1,
@@ -122,10 +101,7 @@ impl Worker {
     pub(crate) fn look(&mut self) {
         let now = self.registry.now();
         let has_changed = |breaker: &Breaker| {
-            let known = self
-                .parts
-                .get(breaker.name())
-                .map_or(0, |part| part.changes);
+            let known = self.parts.get(breaker.name()).map_or(0, Part::changes);
             breaker.changes() != known
         };
         let is_due = now >= self.due;
@@ -155,14 +131,13 @@ impl Worker {
             Some(meeting) => self.ask_all(&meeting),
         };
         let look_back = if self.meeting.is_none() { 0 } else { LOOK_BACK };
-        let names = asked.iter().filter(|one| one.matters(self));
+        let names = asked.iter().filter(|one| one.matters);
         let index = Index {
             look_back,
             names: names.map(|one| one.name.clone()).collect(),
         };
-        let requests = asked.iter().map(|one| self.request(one)).collect();
         let turn = Turn {
-            requests,
+            requests: asked.iter().map(Asked::request).collect(),
             index: Some(index),
         };
         let answers = self.server.turn(&turn)?;
@@ -180,11 +155,10 @@ impl Worker {
             .replicas
             .store(present.alive, Ordering::Relaxed);
         let known: HashSet<_> = asked.iter().map(|one| one.name.clone()).collect();
-        for (one, reply) in asked.into_iter().zip(answers.replies) {
-            self.hear(one, &reply, &meeting);
-        }
-        self.named = present.names.into_iter().collect();
-        let new: Vec<_> = self.named.difference(&known).cloned().collect();
+        self.hear_all(asked, &answers.replies, &meeting);
+        let named: HashSet<_> = present.names.into_iter().collect();
+        let new: Vec<_> = named.difference(&known).cloned().collect();
+        self.name(named);
         if is_first || !new.is_empty() {
             self.catch_up(new, &meeting)?;
         }
@@ -204,31 +178,28 @@ impl Worker {
             return Ok(());
         }
         let turn = Turn {
-            requests: asked.iter().map(|one| self.request(one)).collect(),
+            requests: asked.iter().map(Asked::request).collect(),
             index: None,
         };
         let answers = self.server.turn(&turn)?;
-        for (one, reply) in asked.into_iter().zip(answers.replies) {
-            self.hear(one, &reply, meeting);
-        }
+        self.hear_all(asked, &answers.replies, meeting);
         Ok(())
     }
 
     fn ask_all(&mut self, meeting: &Meeting) -> Vec<Asked> {
         let breakers = self.registry.breakers();
         let live: HashSet<_> = breakers.iter().map(|one| one.name().clone()).collect();
-        let named = self.named.clone();
+        let named = self.named();
         self.parts
             .retain(|name, _| live.contains(name) || named.contains(name));
-        let absent: Vec<_> = named.difference(&live).cloned().collect();
         let mut asked = Vec::new();
         for breaker in breakers {
             let name = breaker.name().clone();
             let is_named = named.contains(&name);
             asked.extend(self.ask(name, Some(breaker), meeting, is_named));
         }
-        for name in absent {
-            asked.extend(self.ask(name, None, meeting, true));
+        for name in named.difference(&live) {
+            asked.extend(self.ask(name.clone(), None, meeting, true));
         }
         asked
     }
@@ -241,105 +212,47 @@ impl Worker {
         meeting: &Meeting,
         is_named: bool,
     ) -> Option<Asked> {
-        let now = self.registry.now();
         if !self.parts.contains_key(&name) {
             let policy = (self.shares)(&name)?;
             if let Some(breaker) = &breaker {
                 breaker.count_calls();
             }
-            let part = Part {
-                policy,
-                member: Member::default(),
-                counting: Counting::default(),
-                changes: 0,
-            };
-            self.parts.insert(name.clone(), part);
+            self.parts.insert(name.clone(), Part::new(policy));
         }
         let part = self.parts.get_mut(&name)?;
-        let changes = breaker.as_ref().map_or(0, Breaker::changes);
-        if changes < part.changes {
-            // Forgotten, and made anew under its old name.
-            part.member = Member::default();
-        }
-        part.changes = changes;
-        let view = view(breaker.as_ref(), &self.me, meeting, now);
-        let snapshot = breaker.as_ref().map(|one| one.snapshot(now));
-        if !is_named && snapshot.as_ref().is_none_or(is_quiet) && !part.member.is_busy(&view) {
-            return None;
-        }
-        let evidence = breaker
-            .as_ref()
-            .map_or_else(Evidence::default, |one| one.evidence(now));
-        let hold_until = snapshot.as_ref().and_then(|seen| seen.hold_until);
-        let hold_until = hold_until.map_or(0, |until| meeting.server_at(until));
-        let last = snapshot.as_ref().and_then(|seen| seen.last_failures.last());
-        let kind = last.map(|failure| failure.kind.as_str().to_owned());
-        let own = part.counting.tell(&evidence, kind, hold_until, now);
-        let sent = part.member.send(&view);
-        Some(Asked {
-            name,
-            breaker,
-            view,
-            sent,
-            own,
-        })
+        let heard = Heard {
+            me: &self.me,
+            registry: &self.registry,
+            meeting,
+            alive: self.alive,
+        };
+        part.ask(name, breaker, is_named, &heard)
     }
 
-    fn request(&self, asked: &Asked) -> Request {
-        Request {
-            name: asked.name.clone(),
-            sent: asked.view.server_now,
-            counts: serde_json::to_string(&asked.own).unwrap_or_default(),
-            offer: asked.sent.offer.clone(),
-            ask: asked.sent.ask,
+    fn hear_all(&mut self, asked: Vec<Asked>, replies: &[Reply], meeting: &Meeting) {
+        let heard = Heard {
+            me: &self.me,
+            registry: &self.registry,
+            meeting,
+            alive: self.alive,
+        };
+        for (one, reply) in asked.into_iter().zip(replies) {
+            let part = self.parts.get_mut(&one.name);
+            if part.is_some_and(|part| part.hear(one, reply, &heard)) {
+                self.counters.resets.fetch_add(1, Ordering::Relaxed);
+            }
         }
     }
 
-    fn hear(&mut self, asked: Asked, reply: &Reply, meeting: &Meeting) {
-        let Some(part) = self.parts.get_mut(&asked.name) else {
-            return;
-        };
-        let was_lost = part.member.is_lost();
-        let orders = part.member.hear(&self.me, &asked.sent, reply, &asked.view);
-        if part.member.is_lost() && !was_lost {
-            self.counters.resets.fetch_add(1, Ordering::Relaxed);
-        }
-        let others: Vec<(String, Counted)> = reply
-            .counts
-            .iter()
-            .filter(|(who, ..)| *who != self.me)
-            .filter_map(|(who, _, told)| Some((who.clone(), serde_json::from_str(told).ok()?)))
-            .collect();
-        let breaker = part.obey(&self.registry, &asked, orders, meeting);
-        let sum = part.counting.judge(
-            part.policy.trip(),
-            &asked.own,
-            &others,
-            self.alive,
-            self.registry.now(),
-        );
-        let Some(breaker) = breaker else { return };
-        let now = self.registry.now();
-        for hold in others.iter().map(|(_, counted)| counted.hold_until) {
-            if hold > reply.now {
-                breaker.hold(meeting.tick_at(hold));
-            }
-        }
-        let Some(sum) = sum.filter(|_| part.member.shared().is_none()) else {
-            return;
-        };
-        match breaker.state(now) {
-            State::Closed | State::Degraded => {
-                let told = others
-                    .iter()
-                    .filter_map(|(_, counted)| counted.kind.as_ref());
-                let kind = asked.own.kind.as_ref().into_iter().chain(told).next();
-                let kind = kind.and_then(|kind| kind.parse().ok());
-                breaker.open_by_fleet(kind, sum.observed, sum.threshold, now);
-            }
-            State::Open => part.member.confirm(),
-            State::HalfOpen | State::ForcedOpen | State::ForcedClosed => {}
-        }
+    /// Breakers that matter to somebody.
+    fn named(&self) -> HashSet<ScopeName> {
+        let named = self.counters.named.lock();
+        named.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn name(&self, names: HashSet<ScopeName>) {
+        let named = self.counters.named.lock();
+        *named.unwrap_or_else(PoisonError::into_inner) = names;
     }
 
     /// Nothing here goes by wall clocks, but logs of replicas are read side by side.
@@ -377,8 +290,7 @@ impl Worker {
 
     /// A last exchange, in which leases go back.
     pub(crate) fn leave(&mut self) {
-        let parts = self.parts.values_mut();
-        parts.for_each(|part| part.member.leave());
+        self.parts.values_mut().for_each(Part::leave);
         self.due = Tick::ZERO;
         self.look();
         self.part();
@@ -386,58 +298,10 @@ impl Worker {
 
     /// Every breaker decides by itself.
     fn part(&mut self) {
+        self.name(HashSet::new());
         for (name, part) in &mut self.parts {
-            part.member.part();
-            if let Some(breaker) = self.registry.find_breaker(name) {
-                breaker.probe_freely();
-            }
+            part.part(self.registry.find_breaker(name).as_ref());
         }
-    }
-}
-
-/// Closed, with nothing counted against it.
-fn is_quiet(seen: &Snapshot) -> bool {
-    let counts = seen.rules.iter().any(|rule| rule.hits > 0);
-    seen.state == State::Closed && !counts && seen.hold_until.is_none()
-}
-
-impl Asked {
-    /// Whether others are to look at it too.
-    fn matters(&self, worker: &Worker) -> bool {
-        let part = worker.parts.get(&self.name);
-        self.own.has_failures() || part.is_some_and(|part| part.member.is_busy(&self.view))
-    }
-}
-
-impl Part {
-    /// Does what the fleet says; the breaker, which may have been made for it.
-    fn obey(
-        &mut self,
-        registry: &Registry,
-        asked: &Asked,
-        orders: Orders,
-        meeting: &Meeting,
-    ) -> Option<Breaker> {
-        let mut breaker = asked.breaker.clone();
-        // What has happened since it was asked is to be told first.
-        let is_as_told = breaker.as_ref().and_then(news) == asked.view.news;
-        if let Some(record) = orders.adopt.filter(|_| is_as_told) {
-            let saved = saved(&asked.name, &record, meeting);
-            breaker = registry.restore(&saved, &self.policy, meeting.tick).ok();
-            if let Some(breaker) = &breaker {
-                self.changes = breaker.changes();
-                self.member.settle(self.changes);
-            }
-        }
-        if let Some(breaker) = &breaker {
-            match orders.probing {
-                None => {}
-                Some(Probing::Freely) => breaker.probe_freely(),
-                Some(Probing::Awaited) => breaker.probe_by_grant(),
-                Some(Probing::Granted { until, good }) => breaker.grant_probes(until, good),
-            }
-        }
-        breaker
     }
 }
 

@@ -15,6 +15,7 @@ use super::super::exchange::{Came, Exchange, Flow};
 use super::super::limits::Limits;
 use super::super::refusal::Refusal;
 use super::super::roster::Roster;
+use super::super::trace;
 use super::super::watched::Judge;
 use super::super::way::Way;
 use super::Course;
@@ -59,6 +60,7 @@ impl<'c> Course<'c> {
             .request(self.call, way.model.as_deref(), way.key)
             .map_err(|_| Refusal::unsendable())?;
         self.name(request.headers_mut());
+        trace::begin(self.call, way, &mut request, self.context);
         let timeouts = self.timeouts(way);
         let limits = self.limits(&timeouts, self.context.now());
         tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");
@@ -84,7 +86,7 @@ impl<'c> Course<'c> {
     pub(super) fn answers(&mut self, at: usize) {
         if let Some(way) = self.ways.get(at) {
             let write_idle = self.timeouts(way).write_idle;
-            self.context.answered(&way.target, way.answerer);
+            self.context.answered(way);
             self.context.caller().set_write_idle(write_idle);
         }
     }

@@ -82,6 +82,7 @@ impl Course<'_> {
         let verdict = match came {
             Came::Opened(_) => return,
             Came::Answered(answer, verdict) => {
+                self.context.used(answer.usage);
                 self.kept = Some((at, answer));
                 verdict
             }
