@@ -290,6 +290,7 @@ mod tests {
         assert!(shards.reject(2) && shards.reject(2) && shards.reject(4));
         assert!(!shards.reject(REASONS));
         assert_eq!([2, 3, 4].map(|reason| shards.rejected(reason)), [2, 0, 1]);
+        assert!(format!("{shards:?}").starts_with("Shards { series: ["));
     }
 
     #[test]

@@ -281,6 +281,48 @@ fn two_of_four_models_are_not_more_than_half_unless_the_others_were_not_called_l
 }
 
 #[test]
+fn three_of_five_models_are_more_than_half() {
+    let bench = Bench::new(&spec());
+    for model in ["d", "e"] {
+        bench.record(model, &OK, at(0));
+    }
+    for model in ["a", "b", "c"] {
+        for _ in 0..2 {
+            bench.record(model, &Outcome::failure(Kind::Overloaded), at(0));
+        }
+    }
+    let provider = ScopeName::provider("p");
+    assert_eq!(bench.state(&provider, at(0)), Some(State::Open));
+}
+
+/// A model that nobody calls any more counts as long as its cooldown runs, and not in the instant it ends.
+#[test]
+fn a_model_that_opened_long_ago_counts_while_its_cooldown_runs() {
+    for (cooldown, state) in [
+        (119, State::Closed),
+        (120, State::Closed),
+        (121, State::Open),
+    ] {
+        let cooldown = Some(Duration::from_secs(cooldown));
+        let bench = Bench::new(&PolicySpec {
+            cooldown,
+            max_cooldown: cooldown,
+            ..spec()
+        });
+        for (model, now) in [("a", at(0)), ("b", at(120_000))] {
+            for _ in 0..2 {
+                bench.record(model, &Outcome::failure(Kind::Overloaded), now);
+            }
+        }
+        assert_eq!(
+            bench.state(&ScopeName::provider("p"), at(120_000)),
+            Some(state),
+            "{cooldown:?}"
+        );
+    }
+}
+
+#[test]
 fn a_hold_makes_calls_of_its_key_wait_and_only_a_success_or_an_operator_clears_it() {
     let bench = Bench::new(&spec());
     let scopes = bench.scopes("m", "0");
