@@ -555,3 +555,37 @@ fn the_result_of_a_call_older_than_its_breaker_is_late_once_that_has_changed() {
         (State::Open, 2, Some(Duration::ZERO))
     );
 }
+
+#[test]
+fn scopes_and_the_parts_of_names_read_as_they_are_written() {
+    let names = [
+        ScopeName::provider("p"),
+        ScopeName::model("p", "m"),
+        ScopeName::key("p", "0"),
+    ];
+    let seen = names.map(|name| (name.scope().to_string(), name.part().map(str::to_owned)));
+    let wanted = [("provider", None), ("model", Some("m")), ("key", Some("0"))];
+    assert_eq!(
+        seen,
+        wanted.map(|(scope, part)| (scope.to_owned(), part.map(str::to_owned)))
+    );
+}
+
+#[test]
+fn scopes_are_due_where_the_next_call_would_be_a_probe_and_its_permit_says_so() {
+    let bench = Bench::new(&spec());
+    let scopes = bench.scopes("m", "0");
+    assert!(!scopes.is_due(at(0)));
+    let plain = scopes.try_acquire(Duration::ZERO, at(0)).unwrap();
+    assert!(!plain.is_probe());
+    plain.record(&OK, None, at(0));
+    for _ in 0..2 {
+        bench.record("m", &Outcome::failure(Kind::Overloaded), at(0));
+    }
+    assert!(!scopes.is_due(at(14_999)));
+    assert!(scopes.is_due(at(15_000)));
+    let probe = scopes.try_acquire(Duration::ZERO, at(15_000)).unwrap();
+    assert!(probe.is_probe());
+    probe.cancel(at(15_000));
+    assert!(scopes.is_due(at(15_000)), "its slot is free again");
+}
