@@ -25,6 +25,7 @@ use serde_json::json;
 use crate::fleet::Gauge;
 use crate::observe::Feed;
 use crate::proxy::Proxy;
+use crate::queue::Desk;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
 use crate::view::{Detail, View};
@@ -136,7 +137,8 @@ async fn ready(State(admin): State<Admin>) -> (StatusCode, &'static str) {
 
 async fn metrics(State(admin): State<Admin>) -> Response {
     let (kept, fleet) = (admin.0.meter.read(), admin.0.gauge.read());
-    match admin.0.proxy.metrics().page(kept, fleet) {
+    let queue = admin.0.proxy.desk().map(Desk::state);
+    match admin.0.proxy.metrics().page(kept, fleet, queue) {
         Ok(page) => ([(CONTENT_TYPE, fuseline_telemetry::CONTENT_TYPE)], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

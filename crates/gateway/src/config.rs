@@ -21,6 +21,7 @@ mod otlp;
 mod pattern;
 mod pool;
 mod provider;
+mod queue;
 mod reader;
 mod reference;
 mod route;
@@ -56,6 +57,7 @@ pub use otlp::OtlpSpec;
 pub use pattern::Pattern;
 pub use pool::PoolSpec;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
+pub use queue::{QueuePlace, QueueSpec};
 pub use reference::{Key, keys, template};
 pub use route::{Elsewhere, OnExhausted, OnKind, Price, Route, Strategy, Target};
 pub use timeouts::{TimeoutSpec, Timeouts};
@@ -105,6 +107,8 @@ pub struct Config {
     pub heartbeats: Heartbeats,
     /// `[cache]`.
     pub cache: CacheSpec,
+    /// `[queue]`.
+    pub queue: QueueSpec,
     /// `[otlp]`.
     pub otlp: OtlpSpec,
     /// `[[webhooks]]`.

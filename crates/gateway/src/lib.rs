@@ -8,6 +8,7 @@ mod fleet;
 mod observe;
 mod otlp;
 mod proxy;
+mod queue;
 mod server;
 mod shutdown;
 mod state;

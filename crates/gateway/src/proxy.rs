@@ -31,6 +31,7 @@ mod order;
 mod outage;
 mod own;
 mod passing;
+mod queue;
 mod refusal;
 mod replay;
 mod respond;
@@ -61,6 +62,7 @@ use tokio::sync::Semaphore;
 
 use crate::caller::{Awaited, Caller};
 use crate::config::{Config, Listener, OnExhausted, Route, Timeouts, Webhook};
+use crate::queue::Desk;
 use crate::state;
 use cache::{Cache, Keeper, Slot, Tenant};
 pub(crate) use client::Pool;
@@ -70,6 +72,7 @@ use course::{Course, Ending};
 use guard::Guards;
 use ingress::{Answered, Call, Lane};
 use outage::Outage;
+pub(crate) use queue::send_on;
 use refusal::Refusal;
 pub(crate) use refusal::unreadable;
 use replay::ReplayMemory;
@@ -91,6 +94,10 @@ pub(crate) struct Proxy {
     rosters: Vec<Roster>,
     /// Where a route falls back on it.
     cache: Option<Arc<Cache>>,
+    /// Where a route queues calls; none where it cannot be used.
+    desk: Option<Desk>,
+    /// Whether a route queues calls.
+    has_queue: bool,
     replay: ReplayMemory,
     uploads: Uploads,
     /// `listener.max_calls`
@@ -140,11 +147,15 @@ pub(crate) async fn handle(
     let tenant = keeps
         .is_some()
         .then(|| Tenant::of(&proxy.salt, request.headers(), request.uri().query()));
+    let owner = proxy
+        .has_queue
+        .then(|| queue::Tenant::of(request.headers(), request.uri().query()));
     let answer = match ingress::read(&proxy, request).await {
         Ok(mut call) => {
             waiting = Some(caller.waits());
             trace::name(&call, &mut context);
             place = call.place.take();
+            call.tenant = owner;
             call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
             let course = Course::new(&proxy, &call, &mut context);
             let ending = tokio::select! {
@@ -156,6 +167,10 @@ pub(crate) async fn handle(
                 .zip(call.slot.take())
                 .map(|(cache, slot)| Keeper::new(cache, slot));
             respond::respond(ending, call.facts.protocol(), context, keeper)
+        }
+        Err(Answered::Errand(errand, protocol)) => {
+            let tenant = owner.as_ref();
+            errand.run(&proxy, tenant, protocol, context).await
         }
         Err(Answered::Here(answer)) => respond::dressed(*answer, context),
         Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
@@ -196,6 +211,8 @@ impl Proxy {
                 .iter()
                 .any(falls_back)
                 .then(|| Arc::new(Cache::new(&config.cache))),
+            desk: None,
+            has_queue: crate::queue::is_wanted(&config),
             replay: ReplayMemory::new(&config.limits),
             uploads: Uploads::new(&config),
             places: Arc::new(Semaphore::new(config.listener.max_calls)),
@@ -206,6 +223,16 @@ impl Proxy {
             salt,
             seeds: AtomicU64::new(seed),
         })
+    }
+
+    /// With the queue that its routes name, if that could be opened.
+    pub(crate) fn with_queue(self, desk: Option<Desk>) -> Self {
+        Self { desk, ..self }
+    }
+
+    /// The queue.
+    pub(crate) fn desk(&self) -> Option<&Desk> {
+        self.desk.as_ref()
     }
 
     /// The breakers.

@@ -14,11 +14,12 @@ use crate::config::Config;
 use crate::fleet::Gauge;
 use crate::observe::{self, Feed};
 use crate::proxy::Proxy;
+use crate::queue::Desk;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
 use crate::traffic::Traffic;
 use crate::webhook::Webhooks;
-use crate::{admin, fleet, otlp, proxy, state};
+use crate::{admin, fleet, otlp, proxy, queue, state};
 
 /// Most of an answer that waits in the system for its caller, in which a caller's slowness would be hidden for as long as it fills.
 const SEND_BUFFER: u32 = 64 << 10;
@@ -38,6 +39,8 @@ pub struct Gateway {
     pump: Option<Pump>,
     /// None where this replica stands alone.
     fleet: Option<Fleet>,
+    /// None where no call is queued.
+    desk: Option<Desk>,
     /// None where nothing is exported.
     otlp: Option<Otlp>,
     /// The exporter's, which has something to send when all others are done.
@@ -84,7 +87,9 @@ impl Gateway {
         let exporter = config.otlp.settings();
         let exporter = exporter.as_ref().map(otlp::start).transpose()?;
         let (otlp, courier) = exporter.unzip();
-        let proxy = Arc::new(Proxy::new(config, otlp.clone())?);
+        let proxy = Proxy::new(config, otlp.clone())?;
+        let desk = queue::open(&settings, proxy.registry().clock());
+        let proxy = Arc::new(proxy.with_queue(desk.clone()));
         let pump = kept.and_then(|kept| kept.restore(proxy.registry()));
         // What is restored comes first: what the fleet says is newer.
         let fleet = fleet::join(&settings, proxy.registry());
@@ -97,6 +102,7 @@ impl Gateway {
             drain,
             pump,
             fleet,
+            desk,
             otlp,
             courier: Tasks::default(),
         };
@@ -105,7 +111,9 @@ impl Gateway {
             let metrics = proxy.metrics().clone();
             let meter = Meter::new(is_wanted, gateway.pump.as_ref());
             let gauge = Gauge::new(settings.fleet.is_some(), gateway.fleet.as_ref());
-            otlp.observe(move || metrics.families(meter.read(), gauge.read()));
+            let desk = gateway.desk.clone();
+            let queue = move || desk.as_ref().map(Desk::state);
+            otlp.observe(move || metrics.families(meter.read(), gauge.read(), queue()));
         }
         let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
@@ -125,6 +133,8 @@ impl Gateway {
         let webhooks = Webhooks::start(proxy.webhooks(), &proxy.pool(), &gateway.tasks);
         let observing = observe::observe(proxy.registry().clone(), feed, webhooks);
         gateway.tasks.spawn_until_cut(observing);
+        let sending = proxy::send_on(Arc::clone(&proxy), gateway.tasks.clone());
+        gateway.tasks.spawn(sending);
         let traffic = Traffic::new(proxy, gateway.tasks.clone());
         gateway.tasks.spawn(traffic.accept(callers));
         tracing::info!(listen = %gateway.addr, admin_listen = %gateway.admin_addr, "serving");
@@ -161,6 +171,9 @@ impl Gateway {
         if let Some(fleet) = self.fleet.take() {
             // Its exchanges are bounded. One that panicked has nothing to give back.
             drop(tokio::task::spawn_blocking(|| fleet.leave()).await);
+        }
+        if let Some(desk) = self.desk.take() {
+            desk.close().await;
         }
         if let Some(pump) = self.pump.take() {
             state::flush(pump).await;

@@ -10,6 +10,7 @@ mod fleet;
 mod names;
 mod otlp;
 mod prometheus;
+mod queue;
 mod sums;
 mod traffic;
 mod transitions;
@@ -22,5 +23,6 @@ pub use otlp::{
     PostError, PostFuture, Upstream,
 };
 pub use prometheus::{CONTENT_TYPE, KeptState, Metrics};
+pub use queue::QueueState;
 pub use traffic::{Attempts, CallOutcome, EndedCall};
 pub use transitions::{Observed, TransitionReader};

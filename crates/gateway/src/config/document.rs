@@ -31,7 +31,6 @@ pub(super) struct Document<'t> {
     broken_lines: BTreeSet<usize>,
     /// A table's head could not be read.
     beheaded: bool,
-    told: BTreeSet<&'static str>,
     findings: Vec<Finding>,
     pub(super) secrets: Secrets<'t>,
     /// Where each key asked for is listed, if the keys are all that is wanted.
@@ -55,7 +54,6 @@ impl<'t> Document<'t> {
             spots: BTreeMap::new(),
             broken_lines: BTreeSet::new(),
             beheaded: false,
-            told: BTreeSet::new(),
             findings: Vec::new(),
             secrets,
             reference: None,
@@ -116,18 +114,6 @@ impl<'t> Document<'t> {
             value: None,
             ..finding
         });
-    }
-
-    /// Notes, once for each name, that what stands at a key has no effect yet.
-    pub(super) fn note_later(&mut self, key: &str, name: &'static str) {
-        if self.told.insert(name) {
-            let finding = self.finding(Severity::Note, key, "not in effect yet".to_owned());
-            self.push(Finding {
-                key: Some(name.to_owned()),
-                value: None,
-                ..finding
-            });
-        }
     }
 
     /// Whether the syntax lets names be compared across sections.

@@ -35,6 +35,11 @@ pub(crate) struct Stop {
 }
 
 impl Roster {
+    /// Where its route's own targets stand.
+    pub(crate) fn own_stops(&self) -> impl Iterator<Item = &Stop> {
+        self.stops.iter().take(self.own)
+    }
+
     pub(crate) fn of_route(config: &Config, route: &Route) -> Self {
         let mut roster = Self::new(route.strategy, route.targets.iter().cloned());
         roster.hedge = route.hedge;

@@ -40,6 +40,11 @@ impl Uploads {
         }
     }
 
+    /// A share of the memory, for a body that is here already.
+    pub(crate) fn share(&self) -> Share {
+        self.memory.share()
+    }
+
     /// The whole body, or why not. What is too long is read on for a while, since an answer sent into an upload that
     /// nobody reads is often lost.
     pub(crate) async fn read(&self, mut body: Incoming) -> Result<Upload, Refusal> {
