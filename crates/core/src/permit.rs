@@ -164,20 +164,19 @@ mod tests {
         Tick::from_millis(ms)
     }
 
-    fn policy() -> Policy {
-        Policy::new(&PolicySpec {
+    fn spec() -> PolicySpec {
+        PolicySpec {
             trip: Some(vec![TripRule::Consecutive { failures: 1 }]),
             probe_proof: Some(Duration::from_secs(7)),
             jitter: Some(0.0),
             ..PolicySpec::default()
-        })
-        .unwrap()
+        }
     }
 
     #[test]
     fn now_is_the_clocks_or_else_the_latest_that_was_told() {
         let name = || ScopeName::provider("p");
-        let told = Breaker::new(name(), policy());
+        let told = Breaker::new(name(), Policy::default());
         assert_eq!(told.now(), Tick::ZERO);
         told.reset(at(40));
         told.reset(at(30));
@@ -185,7 +184,7 @@ mod tests {
         assert_eq!(told.try_acquire(at(41)).unwrap().now(), at(40));
 
         let clock = Clock::manual();
-        let clocked = Breaker::with_clock(name(), policy(), 0, clock.clone());
+        let clocked = Breaker::with_clock(name(), Policy::default(), 0, clock.clone());
         let permit = clocked.try_acquire(clocked.now()).unwrap();
         let begun = permit.now();
         clock.advance(Duration::from_millis(250));
@@ -196,7 +195,8 @@ mod tests {
 
     #[test]
     fn a_probe_alone_has_something_to_prove() {
-        let breaker = Breaker::new(ScopeName::provider("p"), policy());
+        let policy = Policy::new(&spec()).unwrap();
+        let breaker = Breaker::new(ScopeName::provider("p"), policy);
         let plain = breaker.try_acquire(at(0)).unwrap();
         assert_eq!(plain.probe_proof(), None);
         plain.record(&Outcome::failure(Kind::Timeout), at(0));
@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn handles_print_by_name() {
-        let breaker = Breaker::new(ScopeName::provider("p"), policy());
+        let breaker = Breaker::new(ScopeName::provider("p"), Policy::default());
         let permit = breaker.try_acquire(at(0)).unwrap();
         for text in [format!("{breaker:?}"), format!("{permit:?}")] {
             assert!(text.contains("ScopeName"), "{text}");
