@@ -4,9 +4,12 @@
 //! A breaker's name is one segment of a path: `openai%2Fgpt-5` is the model `gpt-5` at `openai`, `openai%23key` a key.
 
 mod commands;
+mod configuration;
 mod door;
 mod events;
 mod page;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -14,15 +17,15 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, RawQuery, State};
 use axum::http::StatusCode;
-use axum::http::header::CONTENT_TYPE;
-use axum::middleware::from_fn_with_state;
+use axum::http::header::{ALLOW, CONTENT_TYPE};
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Json, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use fuseline_core::{Breaker, Tick};
-use secrecy::SecretString;
 use serde_json::json;
 
 use crate::fleet::Gauge;
+use crate::live::Live;
 use crate::observe::Feed;
 use crate::proxy::Proxy;
 use crate::queue::Desk;
@@ -40,9 +43,8 @@ const MAX_COMMAND: usize = 16 << 10;
 pub(crate) struct Admin(Arc<Seen>);
 
 struct Seen {
-    proxy: Arc<Proxy>,
+    live: Arc<Live>,
     tasks: Tasks,
-    token: Option<SecretString>,
     seats: Seats,
     notes: Notes,
     meter: Meter,
@@ -51,17 +53,15 @@ struct Seen {
 
 impl Admin {
     pub(crate) fn new(
-        proxy: Arc<Proxy>,
+        live: Arc<Live>,
         tasks: Tasks,
         feed: Feed,
-        token: Option<SecretString>,
         meter: Meter,
         gauge: Gauge,
     ) -> Self {
         Self(Arc::new(Seen {
-            proxy,
+            live,
             tasks,
-            token,
             seats: Seats::new(feed),
             notes: Notes::default(),
             meter,
@@ -69,19 +69,25 @@ impl Admin {
         }))
     }
 
+    /// Who serves the next call.
+    fn proxy(&self) -> Arc<Proxy> {
+        self.0.live.proxy()
+    }
+
     fn now(&self) -> Tick {
-        self.0.proxy.registry().now()
+        self.proxy().registry().now()
     }
 
     /// Does something to the breaker of this name, and shows it afterwards.
     fn with(&self, name: &str, act: impl FnOnce(&Breaker, Tick) -> Result<(), String>) -> Response {
         let now = self.now();
+        let proxy = self.proxy();
         let elsewhere = || {
             let troubled = self.0.gauge.troubled();
             let named = troubled.iter().find(|one| one.to_string() == name)?;
-            self.0.proxy.shared_breaker(named, now)
+            proxy.shared_breaker(named, now)
         };
-        let Some(breaker) = self.0.proxy.breaker(name, now).or_else(elsewhere) else {
+        let Some(breaker) = proxy.breaker(name, now).or_else(elsewhere) else {
             let why = format!(
                 "no breaker is called {name:?}, nor a provider or a model of one; GET /breakers lists them"
             );
@@ -95,31 +101,75 @@ impl Admin {
 
     fn shown(&self, breaker: &Breaker, now: Tick) -> Response {
         let note = self.0.notes.read(breaker, now);
-        Json(Detail::of(breaker, note, self.0.proxy.metrics(), now)).into_response()
+        Json(Detail::of(breaker, note, self.proxy().metrics(), now)).into_response()
     }
 }
 
 /// The routes. Health and readiness are for those who watch over the process, and ask for no token; nor does the page, which
 /// asks its reader for it.
 pub(crate) fn router(admin: Admin) -> Router {
-    let guarded = Router::new()
-        .route("/metrics", get(metrics))
-        .route("/breakers", get(list))
-        .route("/breakers/{name}", get(one))
-        .route("/breakers/{name}/force", post(force))
-        .route("/breakers/{name}/release", post(release))
-        .route("/breakers/{name}/reset", post(reset))
-        .route("/reset", post(reset_all))
-        .route("/events", get(events))
+    let guarded = routes_of(guarded())
         .layer(DefaultBodyLimit::max(MAX_COMMAND))
         .layer(from_fn_with_state(admin.clone(), door::ask));
-    Router::new()
-        .route("/", get(page::index))
-        .route("/ui/{file}", get(page::file))
-        .route("/healthz", get("ok"))
-        .route("/readyz", get(ready))
+    routes_of(unguarded())
         .merge(guarded)
+        .layer(map_response(in_words))
         .with_state(admin)
+}
+
+fn routes_of<const N: usize>(routes: [(&str, MethodRouter<Admin>); N]) -> Router<Admin> {
+    let add = |router: Router<Admin>, (path, methods)| router.route(path, methods);
+    routes.into_iter().fold(Router::new(), add)
+}
+
+/// What `openapi.json` describes, these and the following.
+fn unguarded() -> [(&'static str, MethodRouter<Admin>); 4] {
+    [
+        ("/", get(page::index)),
+        ("/ui/{file}", get(page::file)),
+        ("/healthz", get("ok")),
+        ("/readyz", get(ready)),
+    ]
+}
+
+fn guarded() -> [(&'static str, MethodRouter<Admin>); 12] {
+    [
+        ("/openapi.json", get(configuration::openapi)),
+        ("/metrics", get(metrics)),
+        ("/breakers", get(list)),
+        ("/breakers/{name}", get(one)),
+        ("/breakers/{name}/force", post(force)),
+        ("/breakers/{name}/release", post(release)),
+        ("/breakers/{name}/reset", post(reset)),
+        ("/release", post(release_all)),
+        ("/reset", post(reset_all)),
+        ("/events", get(events)),
+        ("/config", get(configuration::show)),
+        ("/reload", post(configuration::reload)),
+    ]
+}
+
+/// Whatever is wrong with a request is told as JSON, by whomever it was found out.
+async fn in_words(mut answer: Response) -> Response {
+    let kind = answer.headers().get(CONTENT_TYPE);
+    let is_told = kind.is_some_and(|kind| kind == "application/json");
+    if is_told || !answer.status().is_client_error() {
+        return answer;
+    }
+    let why = match answer.status() {
+        StatusCode::NOT_FOUND => "nothing is here; GET /openapi.json tells what is".to_owned(),
+        StatusCode::METHOD_NOT_ALLOWED => "this path takes other methods; see `allow`".to_owned(),
+        StatusCode::PAYLOAD_TOO_LARGE => format!("a command has at most {MAX_COMMAND} bytes"),
+        _ => "the request cannot be read".to_owned(),
+    };
+    let (mut told, body) = refusal(answer.status(), &why).into_parts();
+    told.headers.extend(
+        answer
+            .headers_mut()
+            .remove(ALLOW)
+            .map(|allow| (ALLOW, allow)),
+    );
+    Response::from_parts(told, body)
 }
 
 /// An answer that says why there is none.
@@ -137,8 +187,9 @@ async fn ready(State(admin): State<Admin>) -> (StatusCode, &'static str) {
 
 async fn metrics(State(admin): State<Admin>) -> Response {
     let (kept, fleet) = (admin.0.meter.read(), admin.0.gauge.read());
-    let queue = admin.0.proxy.desk().map(Desk::state);
-    match admin.0.proxy.metrics().page(kept, fleet, queue) {
+    let proxy = admin.proxy();
+    let queue = proxy.desk().map(Desk::state);
+    match proxy.metrics().page(kept, fleet, queue) {
         Ok(page) => ([(CONTENT_TYPE, fuseline_telemetry::CONTENT_TYPE)], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }
@@ -146,17 +197,17 @@ async fn metrics(State(admin): State<Admin>) -> Response {
 
 async fn list(State(admin): State<Admin>) -> Json<Vec<View>> {
     let now = admin.now();
-    let breakers = admin.0.proxy.registry().breakers();
+    let breakers = admin.proxy().registry().breakers();
     Json(
         breakers
             .iter()
-            .map(|breaker| View::of(&breaker.snapshot(now), admin.0.proxy.metrics()))
+            .map(|breaker| View::of(&breaker.snapshot(now), admin.proxy().metrics()))
             .collect(),
     )
 }
 
 async fn one(State(admin): State<Admin>, Path(name): Path<String>) -> Response {
-    let registry = admin.0.proxy.registry().breakers();
+    let registry = admin.proxy().registry().breakers();
     match registry
         .iter()
         .find(|breaker| breaker.name().to_string() == name)
@@ -198,17 +249,22 @@ async fn reset(State(admin): State<Admin>, Path(name): Path<String>) -> Response
     })
 }
 
+async fn release_all(State(admin): State<Admin>) -> Response {
+    let released = commands::release_all(admin.proxy().registry());
+    Json(json!({ "released": released })).into_response()
+}
+
 async fn reset_all(State(admin): State<Admin>) -> Response {
-    let now = admin.now();
+    let (proxy, now) = (admin.proxy(), admin.now());
     // Those, too, that only other replicas know.
     for name in admin.0.gauge.troubled() {
-        drop(admin.0.proxy.shared_breaker(&name, now));
+        drop(proxy.shared_breaker(&name, now));
     }
-    let reset = commands::reset_all(admin.0.proxy.registry());
+    let reset = commands::reset_all(proxy.registry());
     Json(json!({ "reset": reset })).into_response()
 }
 
 async fn events(State(admin): State<Admin>, RawQuery(query): RawQuery) -> Response {
-    let registry = admin.0.proxy.registry();
-    admin.0.seats.listen(query.as_deref(), registry)
+    let proxy = admin.proxy();
+    admin.0.seats.listen(query.as_deref(), proxy.registry())
 }

@@ -10,6 +10,7 @@ mod history;
 mod mock;
 mod operate;
 mod progress;
+mod reload;
 mod replay;
 mod serve;
 mod source;
@@ -40,6 +41,7 @@ enum Command {
     Force(operate::Force),
     Release(operate::Release),
     Reset(operate::Reset),
+    Reload(reload::Args),
     Config(config::Args),
     Classify(classify::Args),
     History(history::Args),
@@ -62,6 +64,7 @@ impl Cli {
             Command::Force(args) => args.run(),
             Command::Release(args) => args.run(),
             Command::Reset(args) => args.run(),
+            Command::Reload(args) => args.run(),
             Command::Config(args) => args.run(),
             Command::Classify(args) => args.run(),
             Command::History(args) => args.run(),

@@ -10,6 +10,7 @@ mod check;
 mod classify;
 mod document;
 mod doors;
+mod entry;
 mod finding;
 mod heartbeats;
 mod identity;
@@ -18,6 +19,7 @@ mod listener;
 mod load;
 mod model;
 mod otlp;
+mod overrides;
 mod pattern;
 mod pool;
 mod provider;
@@ -27,6 +29,7 @@ mod reference;
 mod route;
 mod rules;
 mod secret;
+mod succession;
 mod timeouts;
 mod value;
 mod webhook;
@@ -38,7 +41,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use fuseline_core::{Policy, PolicySpec};
+use fuseline_core::{Policy, PolicySpec, Scope, ScopeName};
 use fuseline_llm::{Classifier, reasoning_first_token};
 use fuseline_telemetry::Catalogue;
 use secrecy::SecretString;
@@ -46,19 +49,21 @@ use tracing::level_filters::LevelFilter;
 
 pub use authorities::Authorities;
 pub use cache::CacheSpec;
+pub use entry::{Entry, Origin};
 pub use finding::{Finding, Report, Severity};
 pub use heartbeats::Heartbeats;
 pub use identity::Identity;
 pub use limits::Limits;
 pub use listener::Listener;
-pub use load::{LogFormat, Overrides, Sources};
+pub use load::{LogFormat, Sources};
 pub use model::ModelRule;
 pub use otlp::OtlpSpec;
+pub use overrides::Overrides;
 pub use pattern::Pattern;
 pub use pool::PoolSpec;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
 pub use queue::{QueuePlace, QueueSpec};
-pub use reference::{Key, keys, template};
+pub use reference::{Key, keys, reference_page, template};
 pub use route::{Elsewhere, OnExhausted, OnKind, Price, Route, Strategy, Target};
 pub use timeouts::{TimeoutSpec, Timeouts};
 pub use webhook::{Webhook, WebhookFormat, WebhookUrl};
@@ -116,6 +121,7 @@ pub struct Config {
     /// `[breaker]`.
     pub breaker: PolicySpec,
     rules: classify::Rules,
+    entries: Vec<Entry>,
 }
 
 impl Config {
@@ -153,19 +159,61 @@ impl Config {
         spec
     }
 
+    /// Every key with the value that holds, in the order of the alphabet; secrets are masked. Keys without a value, or
+    /// that take one from another section, are left out.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The settings of the breaker of this name; none where no call can lead to it.
+    pub(crate) fn policy_of(&self, name: &ScopeName) -> Option<Policy> {
+        let model = name.part().filter(|_| name.scope() == Scope::Model);
+        let policy = || self.policy(name.provider_name(), model);
+        self.leads_to(name).then(policy)
+    }
+
+    /// Whether calls can lead to the breaker of this name.
+    pub(crate) fn leads_to(&self, name: &ScopeName) -> bool {
+        let (provider, part) = (name.provider_name(), name.part());
+        let has_place = |keys: &Vec<_>| {
+            let place = part.and_then(|part| part.parse::<usize>().ok());
+            place.is_some_and(|place| place < keys.len())
+        };
+        let credential = self.providers.get(provider).map(|known| &known.credential);
+        let is_known = match (name.scope(), credential) {
+            (_, None) => false,
+            (Scope::Key, Some(Credential::Keys(keys))) => has_place(keys),
+            _ => true,
+        };
+        let mut targets = self.targets().map(|(_, target)| target);
+        let is_led_to = |target: &Target| {
+            // Where a target names no model, the caller may name any.
+            let is_its_model = target
+                .model
+                .as_deref()
+                .is_none_or(|model| part == Some(model));
+            target.provider == provider && (name.scope() != Scope::Model || is_its_model)
+        };
+        is_known && (self.pass_through || targets.any(is_led_to))
+    }
+
+    /// Every target that is written anywhere, with its route.
+    fn targets(&self) -> impl Iterator<Item = (&Route, &Target)> {
+        self.routes.iter().flat_map(|route| {
+            let detours = route.on.values().filter_map(OnKind::target);
+            let last_resorts = route.on_exhausted.iter().filter_map(OnExhausted::target);
+            let targets = route.targets.iter().chain(detours).chain(last_resorts);
+            targets.map(move |target| (route, target))
+        })
+    }
+
     /// The names that may be labels of metrics: the providers, and the models that routes name at them or `[[models]]`
     /// at all.
     pub(crate) fn catalogue<'c>(&'c self) -> Catalogue {
         let named = |pattern: &'c Pattern| pattern.is_exact().then(|| pattern.as_str());
-        let targets = self.routes.iter().flat_map(move |route| {
-            let requested = named(&route.model);
-            let detours = route.on.values().filter_map(OnKind::target);
-            let last_resorts = route.on_exhausted.iter().filter_map(OnExhausted::target);
-            let targets = route.targets.iter().chain(detours).chain(last_resorts);
-            targets.map(move |target| {
-                let model = target.model.as_deref().or(requested);
-                (target.provider.as_str(), model)
-            })
+        let targets = self.targets().map(move |(route, target)| {
+            let model = target.model.as_deref().or_else(|| named(&route.model));
+            (target.provider.as_str(), model)
         });
         let providers = self.providers.keys().flat_map(move |provider| {
             let models = self.models.iter().map(move |rule| named(&rule.pattern));

@@ -2,26 +2,28 @@
 //!
 //! Whatever is wrong with the fleet is said in the log, and service goes on without it.
 
-use fuseline_core::{Registry, ScopeName};
+use std::sync::Arc;
+
+use fuseline_core::ScopeName;
 use fuseline_store::{Fleet, FleetStatus};
 use fuseline_telemetry::FleetState;
 
-use crate::config::Config;
+use crate::live::Live;
 use crate::state;
 
 /// Joins the fleet; none where none is wanted, or where its address is none.
-pub(crate) fn join(config: &Config, registry: &Registry) -> Option<Fleet> {
+pub(crate) fn join(live: &Arc<Live>) -> Option<Fleet> {
     let mut replica = [0; 8];
     getrandom::fill(&mut replica).ok()?;
-    let settings = config.fleet_of(u64::from_ne_bytes(replica))?;
-    let config = config.clone();
-    Fleet::join(registry, &settings, move |name| {
-        state::policy(&config, name)
-    })
-    .inspect_err(|error| {
-        tracing::warn!(key = "fleet", %error, "this replica decides by itself; calls are served as ever");
-    })
-    .ok()
+    let proxy = live.proxy();
+    let settings = proxy.config().fleet_of(u64::from_ne_bytes(replica))?;
+    let live = Arc::clone(live);
+    let shares = move |name: &ScopeName| state::policy(live.proxy().config(), name);
+    Fleet::join(proxy.registry(), &settings, shares)
+        .inspect_err(|error| {
+            tracing::warn!(key = "fleet", %error, "this replica decides by itself; calls are served as ever");
+        })
+        .ok()
 }
 
 /// How the fleet fares, for the metrics page.

@@ -5,6 +5,7 @@ mod caller;
 pub mod cli;
 pub mod config;
 mod fleet;
+mod live;
 mod observe;
 mod otlp;
 mod proxy;
@@ -17,5 +18,6 @@ mod traffic;
 mod view;
 mod webhook;
 
+pub use live::{ReloadError, Reloaded};
 pub use proxy::BuildError;
 pub use server::{Gateway, StartError};

@@ -8,8 +8,8 @@ use fuseline_core::Registry;
 use fuseline_telemetry::TransitionReader;
 use tokio::sync::broadcast;
 
+use crate::live::Live;
 use crate::view::Event;
-use crate::webhook::Webhooks;
 
 /// A history keeps 20 transitions, far more than happen in this time.
 const EVERY: Duration = Duration::from_millis(100);
@@ -53,12 +53,14 @@ fn time_of_day() -> SystemTime {
 }
 
 /// Reads on and on.
-pub(crate) async fn observe(registry: Registry, feed: Feed, webhooks: Webhooks) {
+pub(crate) async fn observe(live: Arc<Live>, feed: Feed) {
+    let registry = live.proxy().registry().clone();
     let mut reader = TransitionReader::default();
     loop {
         tokio::time::sleep(EVERY).await;
         let news = reader.read(&registry);
         let wall = time_of_day();
+        let webhooks = live.webhooks();
         for observed in &news {
             observed.log();
             let event = Arc::new(Event::of(observed, registry.now(), wall));

@@ -41,6 +41,7 @@ mod story;
 mod strangers;
 mod streamed;
 mod streaming;
+mod succession;
 mod trace;
 mod tracked;
 mod upload;
@@ -58,6 +59,7 @@ use fuseline_llm::{Classifier, Limits, Operation, Target};
 use fuseline_telemetry::{Metrics, Otlp};
 use http::{Request, Response};
 use hyper::body::Incoming;
+use rustls::crypto::CryptoProvider;
 use tokio::sync::Semaphore;
 
 use crate::caller::{Awaited, Caller};
@@ -83,32 +85,38 @@ use upload::Uploads;
 use upstream::Upstream;
 use way::Way;
 
-/// Everything that calls share.
+/// Everything that calls under one configuration share.
 pub(crate) struct Proxy {
-    config: Config,
+    config: Arc<Config>,
     upstreams: BTreeMap<String, Upstream>,
     guards: Guards,
-    clients: Clients,
-    outage: Outage,
+    clients: Arc<Clients>,
     /// By route, or by provider where they are passed through.
     rosters: Vec<Roster>,
     /// Where a route falls back on it.
     cache: Option<Arc<Cache>>,
-    /// Where a route queues calls; none where it cannot be used.
-    desk: Option<Desk>,
     /// Whether a route queues calls.
     has_queue: bool,
     replay: ReplayMemory,
     uploads: Uploads,
     /// `listener.max_calls`
     places: Arc<Semaphore>,
-    strangers: Strangers,
     classifier: Arc<Classifier>,
+    lasting: Lasting,
+}
+
+/// What outlives a configuration.
+#[derive(Clone)]
+struct Lasting {
     metrics: Metrics,
+    outage: Arc<Outage>,
+    strangers: Arc<Strangers>,
     /// Where spans are exported.
     otlp: Option<Otlp>,
+    /// Where calls wait; none where it cannot be used.
+    desk: Option<Desk>,
     salt: [u8; 16],
-    seeds: AtomicU64,
+    seeds: Arc<AtomicU64>,
 }
 
 /// Why a configuration cannot be carried out.
@@ -138,15 +146,20 @@ pub(crate) async fn handle(
     proxy: Arc<Proxy>,
     request: Request<Incoming>,
     caller: Caller,
-) -> Response<Awaited<Body>> {
+) -> Response<Awaited<Body, impl Unpin>> {
     let asking = caller.asks();
-    let span = proxy.otlp.as_ref().map(|otlp| otlp.call(request.headers()));
-    let mut context = Context::begin(proxy.registry(), &proxy.metrics, caller.clone(), span);
+    let otlp = proxy.lasting.otlp.as_ref();
+    let span = otlp.map(|otlp| otlp.call(request.headers()));
+    let mut context = Context::begin(proxy.registry(), proxy.metrics(), caller.clone(), span);
     let (mut waiting, mut place) = (None, None);
     let keeps = proxy.cache.clone();
-    let tenant = keeps
-        .is_some()
-        .then(|| Tenant::of(&proxy.salt, request.headers(), request.uri().query()));
+    let tenant = keeps.is_some().then(|| {
+        Tenant::of(
+            &proxy.lasting.salt,
+            request.headers(),
+            request.uri().query(),
+        )
+    });
     let owner = proxy
         .has_queue
         .then(|| queue::Tenant::of(request.headers(), request.uri().query()));
@@ -175,64 +188,54 @@ pub(crate) async fn handle(
         Err(Answered::Here(answer)) => respond::dressed(*answer, context),
         Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
     };
-    answer.map(|body| Awaited::new(body, asking, waiting, place))
+    answer.map(|body| Awaited::new(body, (waiting, asking, place, proxy)))
 }
 
 impl Proxy {
     pub(crate) fn new(config: Config, otlp: Option<Otlp>) -> Result<Self, BuildError> {
-        let crypto = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let (mut salt, mut seed) = ([0; 16], [0; 8]);
         // The system's: TLS's own source takes a tenth of a second to get ready.
         getrandom::fill(&mut salt).map_err(|_| BuildError::Random)?;
         getrandom::fill(&mut seed).map_err(|_| BuildError::Random)?;
         let seed = u64::from_ne_bytes(seed);
-        let upstreams = config
-            .providers
-            .iter()
-            .map(|(name, provider)| Ok((name.clone(), Upstream::new(name, provider)?)));
-        let upstreams = upstreams.collect::<Result<_, BuildError>>()?;
         let guards = Guards::new(&config, seed);
         Ok(Self {
-            upstreams,
-            metrics: Metrics::new(guards.registry(), config.catalogue()),
-            guards,
-            clients: Clients::new(crypto, &config.authorities.certificates, config.pool)?,
-            outage: Outage::default(),
-            rosters: if config.pass_through {
-                let names = config.providers.keys();
-                names.map(|name| Roster::of_provider(name)).collect()
-            } else {
-                let routes = config.routes.iter();
-                let roster = |route| Roster::of_route(&config, route);
-                routes.map(roster).collect()
-            },
-            cache: config
-                .routes
-                .iter()
-                .any(falls_back)
-                .then(|| Arc::new(Cache::new(&config.cache))),
-            desk: None,
+            upstreams: Upstream::all(&config)?,
+            clients: Arc::new(Clients::new(
+                crypto(),
+                &config.authorities.certificates,
+                config.pool,
+            )?),
+            rosters: Roster::all(&config),
+            cache: wants_cache(&config).then(|| Arc::new(Cache::new(&config.cache))),
             has_queue: crate::queue::is_wanted(&config),
             replay: ReplayMemory::new(&config.limits),
             uploads: Uploads::new(&config),
-            places: Arc::new(Semaphore::new(config.listener.max_calls)),
-            strangers: Strangers::default(),
+            places: places(&config),
             classifier: config.classifier(),
-            config,
-            otlp,
-            salt,
-            seeds: AtomicU64::new(seed),
+            lasting: Lasting {
+                metrics: Metrics::new(guards.registry(), config.catalogue()),
+                outage: Arc::default(),
+                strangers: Arc::default(),
+                otlp,
+                desk: None,
+                salt,
+                seeds: Arc::new(AtomicU64::new(seed)),
+            },
+            guards,
+            config: Arc::new(config),
         })
     }
 
     /// With the queue that its routes name, if that could be opened.
-    pub(crate) fn with_queue(self, desk: Option<Desk>) -> Self {
-        Self { desk, ..self }
+    pub(crate) fn with_queue(mut self, desk: Option<Desk>) -> Self {
+        self.lasting.desk = desk;
+        self
     }
 
     /// The queue.
     pub(crate) fn desk(&self) -> Option<&Desk> {
-        self.desk.as_ref()
+        self.lasting.desk.as_ref()
     }
 
     /// The breakers.
@@ -242,7 +245,12 @@ impl Proxy {
 
     /// What is counted.
     pub(crate) fn metrics(&self) -> &Metrics {
-        &self.metrics
+        &self.lasting.metrics
+    }
+
+    /// By what all this is done.
+    pub(crate) fn config(&self) -> &Arc<Config> {
+        &self.config
     }
 
     /// Who is told of transitions.
@@ -341,8 +349,9 @@ impl Proxy {
 
     /// Where the answer may be kept, on a route that falls back on answers of the past.
     fn slot(&self, call: &Call, tenant: Tenant) -> Option<Slot> {
-        if falls_back(self.route(call)?) && call.replay.once().is_none() {
-            Slot::of(call, tenant)
+        let route = self.route(call)?;
+        if falls_back(route) && call.replay.once().is_none() {
+            Slot::of(call, route.model.as_str(), tenant)
         } else {
             None
         }
@@ -350,9 +359,25 @@ impl Proxy {
 
     /// A new one for each call, so that retries do not line up.
     fn seed(&self) -> u64 {
-        self.seeds
+        self.lasting
+            .seeds
             .fetch_add(0x9e37_79b9_7f4a_7c15, Ordering::Relaxed)
     }
+}
+
+/// Who does the arithmetic of TLS.
+fn crypto() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
+}
+
+/// As many calls as there may be at once.
+fn places(config: &Config) -> Arc<Semaphore> {
+    Arc::new(Semaphore::new(config.listener.max_calls))
+}
+
+/// Whether answers of the past are given out anywhere.
+fn wants_cache(config: &Config) -> bool {
+    config.routes.iter().any(falls_back)
 }
 
 /// Whether answers of the past are given out on this route.

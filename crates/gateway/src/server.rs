@@ -3,22 +3,21 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fuseline_core::Registry;
 use fuseline_store::{Fleet, Pump};
 use fuseline_telemetry::{Otlp, OtlpError};
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::config::Config;
+use crate::config::{Config, Report};
 use crate::fleet::Gauge;
+use crate::live::{Live, Reader, ReloadError, Reloaded};
 use crate::observe::{self, Feed};
 use crate::proxy::Proxy;
 use crate::queue::Desk;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
 use crate::traffic::Traffic;
-use crate::webhook::Webhooks;
 use crate::{admin, fleet, otlp, proxy, queue, state};
 
 /// Most of an answer that waits in the system for its caller, in which a caller's slowness would be hidden for as long as it fills.
@@ -27,14 +26,12 @@ const SEND_BUFFER: u32 = 64 << 10;
 const BACKLOG: u32 = 1024;
 
 /// A running gateway. Dropping it cuts every call; [`shutdown`](Self::shutdown) lets them finish.
-#[derive(Debug)]
 pub struct Gateway {
     addr: SocketAddr,
     admin_addr: SocketAddr,
     registry: Registry,
     tasks: Tasks,
-    drain_delay: Duration,
-    drain: Duration,
+    live: Arc<Live>,
     /// None where no state is kept.
     pump: Option<Pump>,
     /// None where this replica stands alone.
@@ -45,6 +42,15 @@ pub struct Gateway {
     otlp: Option<Otlp>,
     /// The exporter's, which has something to send when all others are done.
     courier: Tasks,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway")
+            .field("addr", &self.addr)
+            .field("admin_addr", &self.admin_addr)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a gateway did not start.
@@ -77,29 +83,45 @@ impl Gateway {
     /// # Errors
     /// When an address is taken, or a key cannot be sent as a header.
     pub async fn start(config: Config) -> Result<Self, StartError> {
+        Self::run(config, None).await
+    }
+
+    /// As [`start`](Self::start), with what reads the configuration anew at each [`reload`](Self::reload). It is given the
+    /// one in force, and called where it may block.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_reloadable(
+        config: Config,
+        read: impl Fn(&Config) -> Report + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        Self::run(config, Some(Arc::new(read))).await
+    }
+
+    async fn run(config: Config, reader: Option<Reader>) -> Result<Self, StartError> {
         let callers = bind("listen", config.listen)?;
         let operators = bind("admin_listen", config.admin_listen)?;
-        let (drain_delay, drain) = (config.limits.drain_delay, config.limits.drain);
-        let admin_token = config.admin_token.clone();
-        let is_wanted = config.state.is_some();
+        let (is_kept, is_fleet) = (config.state.is_some(), config.fleet.is_some());
         let kept = state::open(&config);
-        let settings = config.clone();
         let exporter = config.otlp.settings();
         let exporter = exporter.as_ref().map(otlp::start).transpose()?;
         let (otlp, courier) = exporter.unzip();
+        let settings = config.clone();
         let proxy = Proxy::new(config, otlp.clone())?;
-        let desk = queue::open(&settings, proxy.registry().clock());
+        let registry = proxy.registry().clone();
+        let desk = queue::open(&settings, registry.clock());
         let proxy = Arc::new(proxy.with_queue(desk.clone()));
-        let pump = kept.and_then(|kept| kept.restore(proxy.registry()));
+        let pump = kept.and_then(|kept| kept.restore(&registry));
+        let tasks = Tasks::default();
+        let live = Arc::new(Live::new(proxy, reader, tasks.clone()));
         // What is restored comes first: what the fleet says is newer.
-        let fleet = fleet::join(&settings, proxy.registry());
+        let fleet = fleet::join(&live);
         let gateway = Self {
             addr: local_addr("listen", &callers)?,
             admin_addr: local_addr("admin_listen", &operators)?,
-            registry: proxy.registry().clone(),
-            tasks: Tasks::default(),
-            drain_delay,
-            drain,
+            registry,
+            tasks,
+            live: Arc::clone(&live),
             pump,
             fleet,
             desk,
@@ -107,22 +129,22 @@ impl Gateway {
             courier: Tasks::default(),
         };
         if let (Some(otlp), Some(courier)) = (&gateway.otlp, courier) {
+            let proxy = live.proxy();
             gateway.courier.spawn_until_cut(courier.work(proxy.pool()));
             let metrics = proxy.metrics().clone();
-            let meter = Meter::new(is_wanted, gateway.pump.as_ref());
-            let gauge = Gauge::new(settings.fleet.is_some(), gateway.fleet.as_ref());
+            let meter = Meter::new(is_kept, gateway.pump.as_ref());
+            let gauge = Gauge::new(is_fleet, gateway.fleet.as_ref());
             let desk = gateway.desk.clone();
             let queue = move || desk.as_ref().map(Desk::state);
             otlp.observe(move || metrics.families(meter.read(), gauge.read(), queue()));
         }
         let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
-            Arc::clone(&proxy),
+            Arc::clone(&live),
             gateway.tasks.clone(),
             feed.clone(),
-            admin_token,
-            Meter::new(is_wanted, gateway.pump.as_ref()),
-            Gauge::new(settings.fleet.is_some(), gateway.fleet.as_ref()),
+            Meter::new(is_kept, gateway.pump.as_ref()),
+            Gauge::new(is_fleet, gateway.fleet.as_ref()),
         ));
         // The admin listener answers until the end of a drain, so it is not among the tasks that a drain waits for.
         gateway.tasks.spawn_until_cut(async move {
@@ -130,15 +152,24 @@ impl Gateway {
                 tracing::error!(%error, "the admin listener ended");
             }
         });
-        let webhooks = Webhooks::start(proxy.webhooks(), &proxy.pool(), &gateway.tasks);
-        let observing = observe::observe(proxy.registry().clone(), feed, webhooks);
+        let observing = observe::observe(Arc::clone(&live), feed);
         gateway.tasks.spawn_until_cut(observing);
-        let sending = proxy::send_on(Arc::clone(&proxy), gateway.tasks.clone());
+        let sending = proxy::send_on(Arc::clone(&live), gateway.tasks.clone());
         gateway.tasks.spawn(sending);
-        let traffic = Traffic::new(proxy, gateway.tasks.clone());
+        let traffic = Traffic::new(live, gateway.tasks.clone());
         gateway.tasks.spawn(traffic.accept(callers));
         tracing::info!(listen = %gateway.addr, admin_listen = %gateway.admin_addr, "serving");
         Ok(gateway)
+    }
+
+    /// Reads the configuration anew and goes by it from the next call on; calls in flight end as they began. Breakers keep
+    /// their states, with new settings where these changed; those to which no call leads any more are forgotten. Keys that
+    /// cannot change in a running process keep their values, with a note for each.
+    ///
+    /// # Errors
+    /// Whatever is wrong with the new configuration: then nothing has changed.
+    pub async fn reload(&self) -> Result<Reloaded, ReloadError> {
+        self.live.reload().await
     }
 
     /// Where callers connect.
@@ -159,12 +190,17 @@ impl Gateway {
     /// Turns readiness off, and after `drain_delay` takes no new calls; lets those in flight finish for up to `drain`, and
     /// ends the rest, streams with an error event; then the state is written. Dropping the future cuts at once.
     pub async fn shutdown(mut self) {
-        tracing::info!(delay = ?self.drain_delay, drain = ?self.drain, "draining");
+        let (drain_delay, drain) = {
+            let proxy = self.live.proxy();
+            let limits = &proxy.config().limits;
+            (limits.drain_delay, limits.drain)
+        };
+        tracing::info!(delay = ?drain_delay, ?drain, "draining");
         self.tasks.announce();
-        if !self.drain_delay.is_zero() {
-            tokio::time::sleep(self.drain_delay).await;
+        if !drain_delay.is_zero() {
+            tokio::time::sleep(drain_delay).await;
         }
-        match self.tasks.drain(self.drain).await {
+        match self.tasks.drain(drain).await {
             0 => tracing::info!("drained"),
             cut => tracing::warn!(cut, "drain ended with connections still busy"),
         }

@@ -59,19 +59,8 @@ pub(crate) fn open(config: &Config) -> Option<Kept> {
 /// callers' own keys are salted anew in each process, so that those of another mean nothing.
 pub(crate) fn policy(config: &Config, name: &ScopeName) -> Option<Policy> {
     let provider = config.providers.get(name.provider_name())?;
-    let model = match name.scope() {
-        Scope::Provider => None,
-        Scope::Model => name.part(),
-        Scope::Key => match &provider.credential {
-            Credential::Caller => return None,
-            Credential::Keys(keys) => {
-                let place: usize = name.part()?.parse().ok()?;
-                keys.get(place)?;
-                None
-            }
-        },
-    };
-    Some(config.policy(name.provider_name(), model))
+    let is_salted = name.scope() == Scope::Key && matches!(provider.credential, Credential::Caller);
+    config.policy_of(name).filter(|_| !is_salted)
 }
 
 impl Kept {

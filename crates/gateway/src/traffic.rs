@@ -18,7 +18,8 @@ use tokio_util::either::Either;
 
 use crate::caller::{Caller, Line, Watch};
 use crate::config::Identity;
-use crate::proxy::{self, Proxy};
+use crate::live::Live;
+use crate::proxy;
 use crate::shutdown::Tasks;
 use front::Front;
 
@@ -34,16 +35,17 @@ const TOLD_EVERY: Duration = Duration::from_secs(10);
 
 /// What every connection of a caller needs.
 pub(crate) struct Traffic {
-    proxy: Arc<Proxy>,
+    live: Arc<Live>,
     tasks: Tasks,
     places: Arc<Semaphore>,
 }
 
 impl Traffic {
-    pub(crate) fn new(proxy: Arc<Proxy>, tasks: Tasks) -> Self {
-        let places = Arc::new(Semaphore::new(proxy.listener().max_connections));
+    pub(crate) fn new(live: Arc<Live>, tasks: Tasks) -> Self {
+        let most = live.proxy().listener().max_connections;
+        let places = Arc::new(Semaphore::new(most));
         Self {
-            proxy,
+            live,
             tasks,
             places,
         }
@@ -101,7 +103,7 @@ impl Traffic {
             .with_interval(KEEPALIVE_INTERVAL)
             .with_retries(KEEPALIVE_RETRIES);
         drop(SockRef::from(&stream).set_tcp_keepalive(&keepalive));
-        let (line, watch) = Caller::at(stream, self.proxy.write_idle());
+        let (line, watch) = Caller::at(stream, self.live.proxy().write_idle());
         let Some(line) = self.secured(line).await else {
             return tracing::trace!("a caller spoke no TLS");
         };
@@ -110,7 +112,8 @@ impl Traffic {
 
     /// The line as HTTP is spoken over it; none where TLS was not agreed upon in time.
     async fn secured(&self, line: Line) -> Option<impl AsyncRead + AsyncWrite + Unpin + use<>> {
-        let listener = self.proxy.listener();
+        let proxy = self.live.proxy();
+        let listener = proxy.listener();
         let Some(tls) = listener.identity.as_ref().map(Identity::acceptor) else {
             return Some(Either::Left(line));
         };
@@ -127,13 +130,13 @@ impl Traffic {
         let front = Front::new(line, caller.clone());
         let asking = caller.clone();
         let service = service_fn(|request| {
-            let (proxy, caller) = (Arc::clone(&self.proxy), asking.clone());
+            let (proxy, caller) = (self.live.proxy(), asking.clone());
             async move { Ok::<_, Infallible>(proxy::handle(proxy, request, caller).await) }
         });
         // Who leaves is the watch's to tell: hyper would take the end of what a caller sends for the end of his interest.
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
-            .header_read_timeout(self.proxy.listener().head_timeout)
+            .header_read_timeout(self.live.proxy().listener().head_timeout)
             .half_close(true)
             .max_buf_size(WRITE_BUFFER)
             .serve_connection(TokioIo::new(front), service);

@@ -1,10 +1,10 @@
 //! `Breakers`: what all breakers have counted and how they stand, read from their snapshots when somebody asks.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use fuseline_core::{Reason, Registry, State};
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::Names;
 use crate::family::{Family, Series, Value};
 use crate::names::{self, Counter};
 use crate::sums::{Labels, Ledger, Sum};
@@ -12,24 +12,24 @@ use crate::sums::{Labels, Ledger, Sum};
 #[derive(Debug)]
 pub(crate) struct Breakers {
     registry: Registry,
-    catalogue: Arc<Catalogue>,
+    names: Names,
     ledger: Mutex<Ledger>,
 }
 
 type Sums = std::collections::BTreeMap<Labels, Sum>;
 
 impl Breakers {
-    pub(crate) fn new(registry: &Registry, catalogue: Arc<Catalogue>) -> Self {
+    pub(crate) fn new(registry: &Registry, names: Names) -> Self {
         Self {
             registry: registry.clone(),
-            catalogue,
+            names,
             ledger: Mutex::default(),
         }
     }
 
     pub(crate) fn families(&self) -> Vec<Family> {
         let mut ledger = self.ledger.lock().unwrap_or_else(PoisonError::into_inner);
-        let sums = ledger.sums(&self.registry, &self.catalogue);
+        let sums = ledger.sums(&self.registry, &self.names.read());
         drop(ledger);
         let entered = [
             (names::OPENED, State::Open),

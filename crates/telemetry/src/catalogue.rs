@@ -1,7 +1,7 @@
 //! `Catalogue`: the names that may become labels. Callers cannot make it grow beyond a bound.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 /// The label of every model that is not in the catalogue.
 pub(crate) const OTHER: &str = "other";
@@ -79,6 +79,26 @@ impl Catalogue {
         }
     }
 
+    /// Whether there is such a provider.
+    pub(crate) fn holds(&self, provider: &str) -> bool {
+        self.0.contains_key(provider)
+    }
+
+    /// Whether a series may carry this model as a label; an empty one stands for the provider as a whole.
+    pub(crate) fn allows(&self, provider: &str, model: &str) -> bool {
+        let models = self.0.get(provider);
+        models.is_some_and(|models| model.is_empty() || model == OTHER || models.knows(model))
+    }
+
+    /// Takes over what an earlier one has learnt of the providers that both hold.
+    fn inherit(&self, old: &Self) {
+        for (provider, models) in &old.0 {
+            for model in &*models.learnt() {
+                self.learn(provider, model);
+            }
+        }
+    }
+
     /// Every pair of labels of providers and models.
     pub(crate) fn pairs(&self) -> Vec<(String, String)> {
         let mut pairs = Vec::new();
@@ -93,6 +113,25 @@ impl Catalogue {
 
     pub(crate) fn providers(&self) -> impl Iterator<Item = &str> {
         self.0.keys().map(String::as_str)
+    }
+}
+
+/// The catalogue that holds at present. Clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Names(Arc<RwLock<Arc<Catalogue>>>);
+
+impl Names {
+    pub(crate) fn new(catalogue: Catalogue) -> Self {
+        Self(Arc::new(RwLock::new(Arc::new(catalogue))))
+    }
+
+    pub(crate) fn read(&self) -> Arc<Catalogue> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn replace(&self, catalogue: Catalogue) {
+        catalogue.inherit(&self.read());
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(catalogue);
     }
 }
 

@@ -11,6 +11,7 @@ mod names;
 mod otlp;
 mod prometheus;
 mod queue;
+mod reloads;
 mod sums;
 mod traffic;
 mod transitions;
@@ -24,5 +25,6 @@ pub use otlp::{
 };
 pub use prometheus::{CONTENT_TYPE, KeptState, Metrics};
 pub use queue::QueueState;
+pub use reloads::Reload;
 pub use traffic::{Attempts, CallOutcome, EndedCall};
 pub use transitions::{Observed, TransitionReader};

@@ -87,6 +87,15 @@ pub(crate) const FAILING: (&str, &str) = (
     "1 while breaker states are to be kept and cannot be",
 );
 
+pub(crate) const RELOADS: Counter = Counter {
+    name: "config_reloads",
+    help: "Times that the configuration was read anew, by what came of it",
+};
+pub(crate) const RELOADED: (&str, &str) = (
+    "config_last_reload_successful",
+    "0 while the configuration as written was refused, and an earlier one is in force",
+);
+
 pub(crate) const FLEET_TURNS: Counter = Counter {
     name: "fleet_exchanges",
     help: "Exchanges with the fleet's Redis that were tried",

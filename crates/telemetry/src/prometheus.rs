@@ -10,11 +10,12 @@ use prometheus_client::encoding::DescriptorEncoder;
 use prometheus_client::encoding::text::encode;
 
 use crate::breakers::Breakers;
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Names};
 use crate::family::{Family, Series, Value};
 use crate::fleet::FleetState;
 use crate::names;
 use crate::queue::QueueState;
+use crate::reloads::{Reload, Reloads};
 use crate::traffic::{Attempts, EndedCall, Traffic};
 
 /// The content type of the page.
@@ -57,15 +58,31 @@ pub struct Metrics(Arc<Shared>);
 struct Shared {
     breakers: Breakers,
     traffic: Arc<Traffic>,
+    reloads: Reloads,
+    names: Names,
 }
 
 impl Metrics {
     /// Nothing counted yet. Models that are not in the catalogue are counted together.
     pub fn new(registry: &Registry, catalogue: Catalogue) -> Self {
-        let catalogue = Arc::new(catalogue);
-        let traffic = Arc::new(Traffic::new(Arc::clone(&catalogue)));
-        let breakers = Breakers::new(registry, catalogue);
-        Self(Arc::new(Shared { breakers, traffic }))
+        let names = Names::new(catalogue);
+        Self(Arc::new(Shared {
+            breakers: Breakers::new(registry, names.clone()),
+            traffic: Arc::new(Traffic::new(names.clone())),
+            reloads: Reloads::default(),
+            names,
+        }))
+    }
+
+    /// Other names from now on. Series of what is gone are gone; what stays goes on counting.
+    pub fn set_catalogue(&self, catalogue: Catalogue) {
+        self.0.names.replace(catalogue);
+        self.0.traffic.follow();
+    }
+
+    /// The configuration was read anew.
+    pub fn reload(&self, came_to: Reload) {
+        self.0.reloads.note(came_to);
     }
 
     /// A call is over.
@@ -99,6 +116,7 @@ impl Metrics {
     ) -> Vec<Family> {
         let mut families = self.0.breakers.families();
         families.extend(self.0.traffic.families());
+        families.extend(self.0.reloads.families());
         families.extend(kept.iter().flat_map(KeptState::families));
         families.extend(fleet.iter().flat_map(FleetState::families));
         families.extend(queue.iter().flat_map(QueueState::families));
@@ -125,7 +143,7 @@ impl Metrics {
 
     /// The label of a model at a provider: its name, or `other`.
     pub(crate) fn label<'m>(&self, provider: &str, model: &'m str) -> &'m str {
-        self.0.traffic.label(provider, model)
+        self.0.names.read().label(provider, model)
     }
 }
 

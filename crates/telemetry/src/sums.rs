@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use fuseline_core::{Reason, Registry, Scope, ScopeName, Snapshot, State};
+use fuseline_core::{Breaker, Reason, Registry, Scope, ScopeName, Snapshot, State};
 
 use crate::catalogue::Catalogue;
 
@@ -52,7 +52,8 @@ impl Ledger {
         let now = registry.now();
         let mut before = std::mem::take(&mut self.seen);
         let mut sums = BTreeMap::<Labels, Sum>::new();
-        for breaker in registry.breakers() {
+        let known = |breaker: &Breaker| catalogue.holds(breaker.name().provider_name());
+        for breaker in registry.breakers().into_iter().filter(known) {
             let snapshot = breaker.snapshot(now);
             let counts = Counts::of(&snapshot);
             if let Some(last) = before.remove(&snapshot.name)
@@ -69,6 +70,10 @@ impl Ledger {
             sum.incident = sum.incident.max(incident.unwrap_or_default());
             self.seen.insert(snapshot.name, counts);
         }
+        // Whoever is in the catalogue no more has no series.
+        before.retain(|name, _| catalogue.holds(name.provider_name()));
+        self.gone
+            .retain(|labels, _| catalogue.allows(&labels.provider, &labels.model));
         for (name, last) in before {
             self.bury(Labels::of(&name, catalogue), &last);
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use std::time::Duration;
 
 use fuseline_core::Kind;
@@ -11,7 +11,7 @@ use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::histogram::Histogram;
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::Names;
 use crate::family::{Family, Series, Value};
 use crate::names;
 
@@ -114,7 +114,7 @@ type ByTarget = BTreeMap<String, BTreeMap<String, ByKind>>;
 #[derive(Debug)]
 pub(crate) struct Traffic {
     calls: [ByKind; CallOutcome::ALL.len()],
-    catalogue: Arc<Catalogue>,
+    names: Names,
     attempts: RwLock<ByTarget>,
     fallback: AtomicU64,
     abandoned: AtomicU64,
@@ -125,21 +125,32 @@ pub(crate) struct Traffic {
 }
 
 impl Traffic {
-    pub(crate) fn new(catalogue: Arc<Catalogue>) -> Self {
-        let mut attempts = ByTarget::new();
-        for (provider, model) in catalogue.pairs() {
-            let models = attempts.entry(provider).or_default();
-            models.insert(model, ByKind::default());
-        }
-        Self {
+    pub(crate) fn new(names: Names) -> Self {
+        let traffic = Self {
             calls: Default::default(),
-            catalogue,
-            attempts: RwLock::new(attempts),
+            names,
+            attempts: RwLock::default(),
             fallback: AtomicU64::new(0),
             abandoned: AtomicU64::new(0),
             abandoned_cost: AtomicU64::new(0),
             call_seconds: Histogram::new(BOUNDS),
             first_token_seconds: Histogram::new(BOUNDS),
+        };
+        traffic.follow();
+        traffic
+    }
+
+    /// Has the series of the catalogue from now on, and no others.
+    pub(crate) fn follow(&self) {
+        let pairs = self.names.read().pairs();
+        let mut attempts = self.write();
+        let mut before = std::mem::take(&mut *attempts);
+        for (provider, model) in pairs {
+            let old = before
+                .get_mut(&provider)
+                .and_then(|models| models.remove(&model));
+            let models = attempts.entry(provider).or_default();
+            models.insert(model, old.unwrap_or_default());
         }
     }
 
@@ -156,20 +167,21 @@ impl Traffic {
     }
 
     pub(crate) fn attempt(&self, provider: &str, model: &str, kind: Option<Kind>) {
-        if CallOutcome::of(kind) != CallOutcome::Neutral {
-            self.catalogue.learn(provider, model);
+        let catalogue = self.names.read();
+        if !catalogue.holds(provider) {
+            return;
         }
-        let model = self.catalogue.label(provider, model);
+        if CallOutcome::of(kind) != CallOutcome::Neutral {
+            catalogue.learn(provider, model);
+        }
+        let model = catalogue.label(provider, model);
         let attempts = self.read();
         let known = attempts.get(provider).and_then(|models| models.get(model));
         if let Some(by_kind) = known {
             return by_kind.add(kind);
         }
         drop(attempts);
-        let mut attempts = self
-            .attempts
-            .write()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut attempts = self.write();
         let models = attempts.entry(provider.to_owned()).or_default();
         models.entry(model.to_owned()).or_default().add(kind);
     }
@@ -198,9 +210,10 @@ impl Traffic {
         self.attempts.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The label of a model at a provider.
-    pub(crate) fn label<'m>(&self, provider: &str, model: &'m str) -> &'m str {
-        self.catalogue.label(provider, model)
+    fn write(&self) -> RwLockWriteGuard<'_, ByTarget> {
+        self.attempts
+            .write()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn families(&self) -> [Family; 5] {

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use fuseline_core::{Breaker, Registry, ScopeName, Tick};
+use fuseline_core::{Breaker, Registry, ScopeName, State, Tick};
 use serde::Deserialize;
 
-/// Longest note taken, in bytes.
+/// Longest note taken, in characters.
 const MAX_NOTE: usize = 500;
 /// Notes kept at once.
 const MAX_NOTES: usize = 500;
@@ -47,10 +47,10 @@ impl Force {
     ) -> Result<(), String> {
         let lasts = self.lasts.as_deref().map(duration).transpose()?;
         let note = self.note.unwrap_or_default();
-        if note.len() > MAX_NOTE {
-            let long = note.len();
+        let long = note.chars().count();
+        if long > MAX_NOTE {
             return Err(format!(
-                "note is {long} bytes long; write at most {MAX_NOTE}"
+                "note is {long} characters long; write at most {MAX_NOTE}"
             ));
         }
         let until = lasts.map(|lasts| now + lasts);
@@ -86,7 +86,22 @@ pub(super) fn reset(breaker: &Breaker, now: Tick) {
     tracing::warn!(breaker = %breaker.name(), "reset by an operator");
 }
 
-/// The same for every breaker there is; gives how many that were.
+/// Ends every forced state, and every hold; gives how many breakers had one.
+pub(super) fn release_all(registry: &Registry) -> usize {
+    let now = registry.now();
+    let mut breakers = registry.breakers();
+    breakers.retain(|breaker| {
+        let snapshot = breaker.snapshot(now);
+        let is_forced = matches!(snapshot.state, State::ForcedOpen | State::ForcedClosed);
+        is_forced || snapshot.hold_until.is_some()
+    });
+    for breaker in &breakers {
+        release(breaker, now);
+    }
+    breakers.len()
+}
+
+/// A fresh `closed` for every breaker there is; gives how many that were.
 pub(super) fn reset_all(registry: &Registry) -> usize {
     let breakers = registry.breakers();
     for breaker in &breakers {

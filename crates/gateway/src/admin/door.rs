@@ -19,7 +19,7 @@ pub(super) async fn ask(State(admin): State<Admin>, request: Request, next: Next
     let headers = request.headers();
     let shown = headers.get(AUTHORIZATION);
     let shown = token::bearer(shown.map_or(&b""[..], |value| value.as_bytes()));
-    match &admin.0.token {
+    match &admin.proxy().config().admin_token {
         Some(expected) if !token::matches(expected, shown) => {
             let why = "this listener asks for `authorization: Bearer` with `admin_token`";
             return refusal(StatusCode::UNAUTHORIZED, why);

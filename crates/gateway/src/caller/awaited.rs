@@ -4,37 +4,20 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http_body::{Body, Frame, SizeHint};
-use tokio::sync::OwnedSemaphorePermit;
 
-use super::{Asking, Waiting};
-
-/// A body, and what ends with it.
-pub(crate) struct Awaited<B> {
+/// A body, and what is held until it is gone, such as the call that ends with it.
+pub(crate) struct Awaited<B, H> {
     body: B,
-    _waiting: Option<Waiting>,
-    _asking: Asking,
-    _place: Option<OwnedSemaphorePermit>,
+    _held: H,
 }
 
-impl<B> Awaited<B> {
-    /// There is neither a call that is waited for nor a place among the calls where the answer was at hand before anybody
-    /// was asked.
-    pub(crate) fn new(
-        body: B,
-        asking: Asking,
-        waiting: Option<Waiting>,
-        place: Option<OwnedSemaphorePermit>,
-    ) -> Self {
-        Self {
-            body,
-            _waiting: waiting,
-            _asking: asking,
-            _place: place,
-        }
+impl<B, H> Awaited<B, H> {
+    pub(crate) const fn new(body: B, held: H) -> Self {
+        Self { body, _held: held }
     }
 }
 
-impl<B: Body + Unpin> Body for Awaited<B> {
+impl<B: Body + Unpin, H: Unpin> Body for Awaited<B, H> {
     type Data = B::Data;
     type Error = B::Error;
 

@@ -9,8 +9,11 @@ use crate::config;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// Print a file with every default written out
-    #[arg(long, required = true)]
+    #[arg(long, required_unless_present = "reference")]
     defaults: bool,
+    /// Print the reference page, in Markdown
+    #[arg(long, conflicts_with_all = ["defaults", "json"])]
+    reference: bool,
     /// Print the keys as a JSON list instead
     #[arg(long)]
     json: bool,
@@ -19,7 +22,9 @@ pub(super) struct Args {
 impl Args {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
         let mut out = io::stdout().lock();
-        if self.json {
+        if self.reference {
+            out.write_all(config::reference_page().as_bytes())?;
+        } else if self.json {
             serde_json::to_writer(&mut out, &config::keys())?;
             writeln!(out)?;
         } else {

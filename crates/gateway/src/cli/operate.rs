@@ -42,11 +42,11 @@ enum To {
 /// End a forced state in a fresh closed one, and a provider's wait
 #[derive(Debug, clap::Args)]
 pub(super) struct Release {
-    /// The breaker, as `status` names it: a provider, provider/model, or provider#key
-    name: String,
+    #[command(flatten)]
+    which: Which,
     #[command(flatten)]
     listener: Listener,
-    /// Print the breaker as one line of JSON instead
+    /// Print the answer as one line of JSON instead
     #[arg(long)]
     json: bool,
 }
@@ -54,17 +54,34 @@ pub(super) struct Release {
 /// Give a breaker a fresh start: closed, with nothing counted
 #[derive(Debug, clap::Args)]
 pub(super) struct Reset {
+    #[command(flatten)]
+    which: Which,
+    #[command(flatten)]
+    listener: Listener,
+    /// Print the answer as one line of JSON instead
+    #[arg(long)]
+    json: bool,
+}
+
+/// One breaker, or all.
+#[derive(Debug, clap::Args)]
+struct Which {
     /// The breaker, as `status` names it: a provider, provider/model, or provider#key
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     name: Option<String>,
     /// All of them
     #[arg(long)]
     all: bool,
-    #[command(flatten)]
-    listener: Listener,
-    /// Print the answer as one line of JSON instead
-    #[arg(long)]
-    json: bool,
+}
+
+impl Which {
+    /// The path of an action on them.
+    fn path(&self, action: &str) -> String {
+        match &self.name {
+            Some(name) => path_of(name, action),
+            None => action.to_owned(),
+        }
+    }
 }
 
 impl Force {
@@ -73,34 +90,24 @@ impl Force {
             To::Open => "open",
             To::Closed => "closed",
         };
-        let command = json!({ "to": to, "for": self.lasts, "note": self.note });
-        command_one(self.listener, &self.name, "/force", &command, self.json)
+        let what = json!({ "to": to, "for": self.lasts, "note": self.note });
+        let path = path_of(&self.name, "/force");
+        command(self.listener, &path, &what, self.json)
     }
 }
 
 impl Release {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        command_one(self.listener, &self.name, "/release", &json!({}), self.json)
+        let path = self.which.path("/release");
+        command(self.listener, &path, &json!({}), self.json)
     }
 }
 
 impl Reset {
     pub(super) fn run(self) -> anyhow::Result<ExitCode> {
-        match self.name {
-            Some(name) => command_one(self.listener, &name, "/reset", &json!({}), self.json),
-            None => command(self.listener, "/reset", &json!({}), self.json),
-        }
+        let path = self.which.path("/reset");
+        command(self.listener, &path, &json!({}), self.json)
     }
-}
-
-fn command_one(
-    listener: Listener,
-    name: &str,
-    action: &str,
-    what: &Value,
-    json: bool,
-) -> anyhow::Result<ExitCode> {
-    command(listener, &path_of(name, action), what, json)
 }
 
 fn command(listener: Listener, path: &str, what: &Value, json: bool) -> anyhow::Result<ExitCode> {
@@ -111,6 +118,8 @@ fn command(listener: Listener, path: &str, what: &Value, json: bool) -> anyhow::
     let mut out = io::stdout().lock();
     if json {
         writeln!(out, "{answer}")?;
+    } else if let Some(count) = answer.get("released") {
+        writeln!(out, "{count} breakers are released")?;
     } else if let Some(count) = answer.get("reset") {
         writeln!(out, "{count} breakers are closed, with nothing counted")?;
     } else if text(&answer, "note").is_empty() && text(&answer, "state") == "closed" {

@@ -19,7 +19,7 @@ use crate::config::{Config, LogFormat, Severity};
 /// Without a configuration file every provider that Fuseline knows is served under its name, with the caller's own
 /// key: point an OpenAI SDK's base_url at http://127.0.0.1:8080/openai/v1, an Anthropic SDK's at
 /// http://127.0.0.1:8080/anthropic. Logs go to standard output: for people at a
-/// terminal, else as JSON lines. Ctrl-C drains; a second one stops at once.
+/// terminal, else as JSON lines. Ctrl-C drains; a second one stops at once. SIGHUP reads the configuration anew.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
@@ -47,18 +47,21 @@ impl Args {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(serve(config))?;
+        runtime.block_on(serve(config, self.source))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-async fn serve(config: Config) -> anyhow::Result<()> {
-    let (mut interrupt, mut terminate) = (
+async fn serve(config: Config, source: Source) -> anyhow::Result<()> {
+    let (mut interrupt, mut terminate, mut hang_up) = (
         signal(SignalKind::interrupt())?,
         signal(SignalKind::terminate())?,
+        signal(SignalKind::hangup())?,
     );
     let pass_through = config.pass_through;
-    let gateway = Gateway::start(config).await?;
+    let source = source.pinned();
+    let read = move |in_force: &Config| source.load_after(in_force);
+    let gateway = Gateway::start_reloadable(config, read).await?;
     greet(&gateway, pass_through);
     let mut stop = async || {
         tokio::select! {
@@ -66,7 +69,17 @@ async fn serve(config: Config) -> anyhow::Result<()> {
             _ = terminate.recv() => {}
         }
     };
-    stop().await;
+    let reload = async {
+        while hang_up.recv().await.is_some() {
+            // What came of it is in the log.
+            drop(gateway.reload().await);
+        }
+    };
+    tokio::select! {
+        () = stop() => {}
+        // No more signals of the kind: the others may still come.
+        () = reload => stop().await,
+    }
     tokio::select! {
         () = gateway.shutdown() => {}
         () = stop() => tracing::warn!("stopped before the drain was over"),

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
 
-use crate::config::{Overrides, Report, Sources};
+use crate::config::{Config, Overrides, Report, Sources};
 
 /// The file that is used where none is named.
 const USUAL_FILE: &str = "fuseline.toml";
@@ -68,13 +68,26 @@ impl Source {
         self.file.file()
     }
 
+    /// The same with the file that is read now: a gateway that runs by one does not run without it later.
+    pub(super) fn pinned(mut self) -> Self {
+        self.file.config = self.file().map(Path::to_owned);
+        self
+    }
+
     pub(super) fn load(&self) -> Report {
-        let env = |name: &str| std::env::var(name).ok();
+        self.sources().load()
+    }
+
+    /// For a gateway that runs under another configuration already.
+    pub(super) fn load_after(&self, in_force: &Config) -> Report {
+        self.sources().load_after(in_force)
+    }
+
+    fn sources(&self) -> Sources<'_> {
         Sources {
             file: self.file(),
             overrides: &self.overrides,
-            env: &env,
+            env: &|name| std::env::var(name).ok(),
         }
-        .load()
     }
 }

@@ -48,6 +48,9 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> PolicySpec {
     let max_in_flight = "calls at once; more are rejected; 0 = no limit";
     let count = "whether a call or each attempt counts once";
     let per = "whose breaker a provider's failure is charged to";
+    if section.has("preset") {
+        section.without_defaults();
+    }
     let spec = PolicySpec {
         preset: section.choice("preset", &presets, None, preset),
         mode: section.choice("mode", MODES, Some("enforce"), mode),
@@ -57,7 +60,7 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> PolicySpec {
         max_in_flight: section.opt("max_in_flight", Some(0), max_in_flight),
         count: section.choice("count", COUNTS, Some("call"), count),
         per: section.choice("per", PER, Some("model"), per),
-        kinds: section.table("kinds", |kinds| {
+        kinds: section.overlay("kinds", |kinds| {
             let row = |kind: Kind| Some((kind, kinds_row(kinds, kind)?));
             Kind::ALL.into_iter().filter_map(row).collect()
         }),

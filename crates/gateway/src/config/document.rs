@@ -3,9 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
+use secrecy::SecretString;
+use serde_json::Value;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use super::entry::{self, Entry, Origin, Shown};
 use super::finding::{Finding, Severity};
 use super::reference::Row;
 use super::secret::Secrets;
@@ -19,6 +22,19 @@ struct Spot {
     line: usize,
     /// The value as written, if it is a scalar.
     value: Option<String>,
+    /// The same as data.
+    scalar: Option<Value>,
+}
+
+impl Spot {
+    /// Where a table or a list stands.
+    const fn around(line: usize) -> Self {
+        Self {
+            line,
+            value: None,
+            scalar: None,
+        }
+    }
 }
 
 /// A file while it is read: its places, and the findings so far.
@@ -33,6 +49,10 @@ pub(super) struct Document<'t> {
     beheaded: bool,
     findings: Vec<Finding>,
     pub(super) secrets: Secrets<'t>,
+    /// How values are shown that are not shown as written.
+    shown: BTreeMap<String, Shown>,
+    /// What holds for keys that are not written.
+    defaults: BTreeMap<String, Value>,
     /// Where each key asked for is listed, if the keys are all that is wanted.
     pub(super) reference: Option<Vec<Row>>,
 }
@@ -56,6 +76,8 @@ impl<'t> Document<'t> {
             beheaded: false,
             findings: Vec::new(),
             secrets,
+            shown: BTreeMap::new(),
+            defaults: BTreeMap::new(),
             reference: None,
         };
         for error in errors {
@@ -114,6 +136,40 @@ impl<'t> Document<'t> {
             value: None,
             ..finding
         });
+    }
+
+    /// What stands at this key is a secret.
+    pub(super) fn hide(&mut self, key: String, secret: &SecretString) {
+        self.shown.insert(key, Shown::Secret(secret.clone()));
+    }
+
+    /// What stands at this key is shown without the part of it that may be a secret.
+    pub(super) fn show(&mut self, key: &str, written: &str) {
+        let shown = Shown::Plain(entry::as_written(written));
+        self.shown.insert(key.to_owned(), shown);
+    }
+
+    /// This holds where the key is not written.
+    pub(super) fn default(&mut self, key: String, written: &str) {
+        self.defaults.insert(key, entry::as_written(written));
+    }
+
+    /// Every key with its value, by the order of the alphabet.
+    pub(super) fn entries(&self) -> Vec<Entry> {
+        let mut found = BTreeMap::new();
+        for (key, value) in &self.defaults {
+            found.insert(key, (Shown::Plain(value.clone()), Origin::Default));
+        }
+        for (key, spot) in &self.spots {
+            if let Some(scalar) = &spot.scalar {
+                found.insert(key, (Shown::Plain(scalar.clone()), Origin::File));
+            }
+        }
+        for (key, shown) in &self.shown {
+            found.insert(key, (shown.clone(), Origin::File));
+        }
+        let entry = |(key, (value, from)): (&String, _)| Entry::new(key.clone(), value, from);
+        found.into_iter().map(entry).collect()
     }
 
     /// Whether the syntax lets names be compared across sections.
@@ -235,18 +291,26 @@ impl<'t> Document<'t> {
         match value.get_ref() {
             DeValue::Table(table) => {
                 self.walk(&path, table);
-                self.spots.insert(path, Spot { line, value: None });
+                self.spots.insert(path, Spot::around(line));
             }
             DeValue::Array(items) => {
                 for (at, item) in items.iter().enumerate() {
                     let line = self.line(item.span().start);
                     self.walk_value(format!("{path}[{at}]"), line, item);
                 }
-                self.spots.insert(path, Spot { line, value: None });
+                self.spots.insert(path, Spot::around(line));
             }
             _ => {
-                let value = self.text.get(value.span()).map(shortened);
-                self.spots.insert(path, Spot { line, value });
+                let written = self.text.get(value.span()).map(shortened);
+                let scalar = entry::scalar(value.get_ref());
+                self.spots.insert(
+                    path,
+                    Spot {
+                        line,
+                        value: written,
+                        scalar,
+                    },
+                );
             }
         }
     }

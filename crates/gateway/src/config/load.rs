@@ -5,7 +5,6 @@ use std::io::{self, Read as _};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-use secrecy::SecretString;
 use tracing::level_filters::LevelFilter;
 
 use super::cache::CacheSpec;
@@ -17,6 +16,7 @@ use super::limits::Limits;
 use super::listener::Listener;
 use super::model::ModelRule;
 use super::otlp::{self, OtlpSpec};
+use super::overrides::Overrides;
 use super::pool::PoolSpec;
 use super::provider::Provider;
 use super::queue::QueueSpec;
@@ -40,7 +40,7 @@ const LEVELS: &Choices<LevelFilter> = &[
     ("trace", LevelFilter::TRACE),
 ];
 
-const FORMATS: &Choices<LogFormat> = &[
+pub(super) const FORMATS: &Choices<LogFormat> = &[
     ("auto", LogFormat::Auto),
     ("json", LogFormat::Json),
     ("human", LogFormat::Human),
@@ -57,62 +57,6 @@ pub enum LogFormat {
     Json,
     /// For people.
     Human,
-}
-
-/// What flags and the environment say; each stands above the file's key of the same name.
-#[derive(Clone, Debug, Default, clap::Args)]
-pub struct Overrides {
-    /// Where callers connect [default: 127.0.0.1:8080]
-    #[arg(long, env = "FUSELINE_LISTEN", value_name = "ADDRESS")]
-    pub listen: Option<SocketAddr>,
-    /// Where operators and scrapers connect [default: 127.0.0.1:8081]
-    #[arg(long, env = "FUSELINE_ADMIN_LISTEN", value_name = "ADDRESS")]
-    pub admin_listen: Option<SocketAddr>,
-    /// The file that keeps breaker states, or "off" [default: fuseline.db]
-    #[arg(long, env = "FUSELINE_STATE", value_name = "FILE")]
-    pub state: Option<String>,
-    /// The Redis by which replicas act as one
-    #[arg(
-        long,
-        env = "FUSELINE_FLEET",
-        value_name = "URL",
-        hide_env_values = true
-    )]
-    pub fleet: Option<SecretString>,
-    /// How much is logged: off, error, warn, info, debug or trace [default: info]
-    #[arg(long, env = "FUSELINE_LOG", value_name = "LEVEL")]
-    pub log: Option<LevelFilter>,
-    /// How lines of the log are written: auto is for people at a terminal, else JSON [default: auto]
-    #[arg(
-        long,
-        env = "FUSELINE_LOG_FORMAT",
-        value_name = "FORMAT",
-        hide_possible_values = true,
-        value_enum
-    )]
-    pub log_format: Option<LogFormat>,
-    /// The collector that spans and metrics are exported to
-    #[arg(long, env = "OTEL_EXPORTER_OTLP_ENDPOINT", value_name = "URL")]
-    pub otlp_endpoint: Option<String>,
-    /// Where spans go, if not below --otlp-endpoint
-    #[arg(
-        long,
-        env = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-        value_name = "URL",
-        hide = true
-    )]
-    pub otlp_traces_endpoint: Option<String>,
-    /// Where metrics go, if not below --otlp-endpoint
-    #[arg(
-        long,
-        env = "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
-        value_name = "URL",
-        hide = true
-    )]
-    pub otlp_metrics_endpoint: Option<String>,
-    /// Export nothing
-    #[arg(long, env = "OTEL_SDK_DISABLED", hide = true)]
-    pub otel_sdk_disabled: bool,
 }
 
 /// Where a configuration comes from.
@@ -142,15 +86,26 @@ impl std::fmt::Debug for Sources<'_> {
 impl Sources<'_> {
     /// Reads and checks everything; tells every mistake at once.
     pub fn load(self) -> Report {
+        self.load_over(None)
+    }
+
+    /// The same for a process that runs under another configuration already: what cannot change before its next start
+    /// stays as it is, with a note for each key that says otherwise.
+    pub fn load_after(self, in_force: &Config) -> Report {
+        self.load_over(Some(in_force))
+    }
+
+    fn load_over(self, in_force: Option<&Config>) -> Report {
         let Some(path) = self.file else {
-            return self.load_text(None, Path::new(""), "");
+            return self.read(None, Path::new(""), "", in_force);
         };
         let name = path.display().to_string();
         match read_bounded(path, MAX_FILE) {
-            Ok(text) => self.load_text(
+            Ok(text) => self.read(
                 Some(&name),
                 path.parent().unwrap_or_else(|| Path::new("")),
                 &text,
+                in_force,
             ),
             Err(why) => {
                 let finding = Finding {
@@ -171,6 +126,16 @@ impl Sources<'_> {
     }
 
     pub(crate) fn load_text(self, name: Option<&str>, folder: &Path, text: &str) -> Report {
+        self.read(name, folder, text, None)
+    }
+
+    fn read(
+        self,
+        name: Option<&str>,
+        folder: &Path,
+        text: &str,
+        in_force: Option<&Config>,
+    ) -> Report {
         let (mut document, root) = Document::parse(
             name,
             text,
@@ -183,7 +148,14 @@ impl Sources<'_> {
         let mut config = Section::root(&mut document, &root, |section| {
             Config::read(section, &mut survey)
         });
+        config.entries = document.entries();
         config.override_with(self.overrides);
+        if let Some(in_force) = in_force {
+            config.take_over(in_force, &mut document);
+        }
+        config
+            .entries
+            .sort_unstable_by(|one, other| one.key.cmp(&other.key));
         if document.is_whole() {
             survey.check(&config.classifier(), &mut document);
             doors::check(&config, &survey, self.overrides, &mut document);
@@ -271,6 +243,7 @@ impl Config {
             routes: section.list("routes", |section| Route::read(section, survey)),
             models: section.list("models", ModelRule::read),
             rules: section.table("classify", classify::read),
+            entries: Vec::new(),
         };
         survey.allow_anonymous = section.get(
             "allow_anonymous",
@@ -307,20 +280,6 @@ impl Config {
         }
         config
     }
-
-    fn override_with(&mut self, over: &Overrides) {
-        self.listen = over.listen.unwrap_or(self.listen);
-        self.admin_listen = over.admin_listen.unwrap_or(self.admin_listen);
-        self.log = over.log.unwrap_or(self.log);
-        self.log_format = over.log_format.unwrap_or(self.log_format);
-        self.otlp.override_with(over);
-        if let Some(state) = &over.state {
-            self.state = state_file(state);
-        }
-        if let Some(fleet) = &over.fleet {
-            self.fleet = Some(fleet.clone());
-        }
-    }
 }
 
 /// What every key of a fleet begins with.
@@ -343,7 +302,7 @@ pub(super) fn rows() -> Vec<Row> {
     document.reference.unwrap_or_default()
 }
 
-fn state_file(text: &str) -> Option<PathBuf> {
+pub(super) fn state_file(text: &str) -> Option<PathBuf> {
     (text != "off").then(|| text.into())
 }
 

@@ -30,8 +30,8 @@ impl ModelRule {
             "leaves no room",
             "write 1 or more",
         );
-        let timeouts = section.table("timeouts", TimeoutSpec::read);
-        let breaker = section.table("breaker", breaker::read);
+        let timeouts = section.overlay("timeouts", TimeoutSpec::read);
+        let breaker = section.overlay("breaker", breaker::read);
         Some(Self {
             pattern: pattern?,
             context,

@@ -158,8 +158,8 @@ impl Provider {
             survey.rules.push((section.path("rules"), rules.clone()));
         }
         let credential = Credential::read(section);
-        let timeouts = section.table("timeouts", TimeoutSpec::read);
-        let breaker = section.table("breaker", breaker::read);
+        let timeouts = section.overlay("timeouts", TimeoutSpec::read);
+        let breaker = section.overlay("breaker", breaker::read);
         Some(Self {
             protocol: protocol?,
             rules: rules.unwrap_or_else(|| {

@@ -17,6 +17,14 @@ use super::words::{did_you_mean, quoted};
 /// A key's possible texts, with what each means.
 pub(super) type Choices<T> = [(&'static str, T)];
 
+/// Where a section stands.
+#[derive(Default)]
+struct Place {
+    path: String,
+    plain: String,
+    is_overlay: bool,
+}
+
 /// One table of the file, or the lack of it.
 pub(super) struct Section<'r, 't> {
     pub(super) document: &'r mut Document<'t>,
@@ -25,6 +33,8 @@ pub(super) struct Section<'r, 't> {
     plain: String,
     table: Option<&'r DeTable<'t>>,
     asked: Vec<String>,
+    /// What is not written here is as other sections say.
+    is_overlay: bool,
 }
 
 impl<'r, 't> Section<'r, 't> {
@@ -34,22 +44,23 @@ impl<'r, 't> Section<'r, 't> {
         table: &'r DeTable<'t>,
         read: impl FnOnce(&mut Section<'_, 't>) -> T,
     ) -> T {
-        Section::read(document, String::new(), String::new(), Some(table), read)
+        let place = Place::default();
+        Section::read(document, place, Some(table), read)
     }
 
     fn read<T>(
         document: &mut Document<'t>,
-        path: String,
-        plain: String,
+        place: Place,
         table: Option<&DeTable<'t>>,
         read: impl FnOnce(&mut Section<'_, 't>) -> T,
     ) -> T {
         let mut section = Section {
             document,
-            path,
-            plain,
+            path: place.path,
+            plain: place.plain,
             table,
             asked: Vec::new(),
+            is_overlay: place.is_overlay,
         };
         let result = read(&mut section);
         section.refuse_unknown_keys();
@@ -75,6 +86,11 @@ impl<'r, 't> Section<'r, 't> {
     /// Whether the keys are listed rather than read.
     pub(super) fn is_listing(&self) -> bool {
         self.document.reference.is_some()
+    }
+
+    /// Defaults are not what holds for the keys asked for from now on.
+    pub(super) fn without_defaults(&mut self) {
+        self.is_overlay = true;
     }
 
     /// Whether the key is written.
@@ -219,6 +235,8 @@ impl<'r, 't> Section<'r, 't> {
                 default,
                 doc,
             });
+        } else if let Some(default) = default.filter(|_| !self.is_overlay && !self.has(key)) {
+            self.document.default(join(&self.path, key), &default);
         }
         self.find(key)
     }
@@ -252,13 +270,19 @@ pub(super) fn setting<T: Setting>(
     path: &str,
     value: &Spanned<DeValue<'_>>,
 ) -> Option<T> {
+    let may_hide = value.get_ref().as_str().is_some_and(T::may_hide_a_secret);
     let problem = match T::read(value.get_ref()) {
-        Ok(read) => return Some(read),
+        Ok(read) => {
+            if may_hide {
+                document.show(path, &read.written());
+            }
+            return Some(read);
+        }
         Err(Wrong::Type) => type_of(value.get_ref()),
         Err(Wrong::Value(problem)) => problem,
     };
     let remedy = format!("write {}", T::FORM);
-    if value.get_ref().as_str().is_some_and(T::may_hide_a_secret) {
+    if may_hide {
         document.secret_mistake(path, problem, remedy);
     } else {
         document.mistake(path, problem, remedy);

@@ -1,12 +1,14 @@
 //! Every key with its type, default and meaning, as the functions that read the sections tell them.
 
-use std::collections::BTreeSet;
+mod page;
+
 use std::fmt::Write as _;
 
 use serde::Serialize;
 
 use super::document::join;
 use super::load::rows;
+pub use page::reference_page;
 
 /// One key, as a section lists it when asked to.
 #[derive(Clone, Debug)]
@@ -46,22 +48,41 @@ pub fn keys() -> Vec<Key> {
 /// A file that writes every default out, and shows every other key as a comment. Sections that may stand in several
 /// places are shown once, where they hold for all.
 pub fn template() -> String {
-    let rows = rows();
-    let mut sections: Vec<&str> = Vec::new();
-    for row in &rows {
-        if !sections.contains(&row.section.as_str()) {
-            sections.push(&row.section);
-        }
-    }
     let mut text = String::new();
-    let mut shown = BTreeSet::new();
-    for section in sections {
-        let rows: Vec<&Row> = rows.iter().filter(|row| row.section == section).collect();
-        if shown.insert(rows.iter().map(|row| row.key.as_str()).collect::<Vec<_>>()) {
-            write_section(&mut text, section, &rows);
-        }
+    for (places, rows) in grouped(&rows()) {
+        write_section(
+            &mut text,
+            places.first().copied().unwrap_or_default(),
+            &rows,
+        );
     }
     text
+}
+
+/// The sections in their order, those that have the same keys together.
+fn grouped(rows: &[Row]) -> Vec<(Vec<&str>, Vec<&Row>)> {
+    let mut sections: Vec<(&str, Vec<&Row>)> = Vec::new();
+    for row in rows {
+        match sections
+            .iter_mut()
+            .find(|(section, _)| *section == row.section)
+        {
+            Some((_, rows)) => rows.push(row),
+            None => sections.push((&row.section, vec![row])),
+        }
+    }
+    let mut groups: Vec<(Vec<&str>, Vec<&Row>)> = Vec::new();
+    for (section, rows) in sections {
+        let keys = |rows: &[&Row]| rows.iter().map(|row| row.key.clone()).collect::<Vec<_>>();
+        match groups
+            .iter_mut()
+            .find(|(_, others)| keys(others) == keys(&rows))
+        {
+            Some((places, _)) => places.push(section),
+            None => groups.push((vec![section], rows)),
+        }
+    }
+    groups
 }
 
 fn write_section(text: &mut String, section: &str, rows: &[&Row]) {

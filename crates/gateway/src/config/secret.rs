@@ -58,8 +58,14 @@ impl Section<'_, '_> {
     }
 
     fn one_secret(&mut self, path: String, value: &Spanned<DeValue<'_>>) -> Option<SecretString> {
+        let secret = self.find_secret(&path, value)?;
+        self.document.hide(path, &secret);
+        Some(secret)
+    }
+
+    fn find_secret(&mut self, path: &str, value: &Spanned<DeValue<'_>>) -> Option<SecretString> {
         match value.get_ref() {
-            DeValue::String(text) => usable(self.document, &path, text),
+            DeValue::String(text) => usable(self.document, path, text),
             DeValue::Table(table) => {
                 let keys: Vec<&str> = table.keys().map(|key| key.get_ref().as_ref()).collect();
                 let named = table
@@ -72,18 +78,15 @@ impl Section<'_, '_> {
                         from_file(self.document, &format!("{path}.file"), file)
                     }
                     _ => {
-                        self.document.secret_mistake(
-                            &path,
-                            "is no secret",
-                            format!("write {FORM}"),
-                        );
+                        self.document
+                            .secret_mistake(path, "is no secret", format!("write {FORM}"));
                         None
                     }
                 }
             }
             _ => {
                 self.document
-                    .secret_mistake(&path, "is no secret", format!("write {FORM}"));
+                    .secret_mistake(path, "is no secret", format!("write {FORM}"));
                 None
             }
         }

@@ -292,7 +292,7 @@ impl<'c> Course<'c> {
             return false;
         };
         let provider = way.target.provider();
-        let stands = self.proxy.outage.note(provider, evidence, now);
+        let stands = self.proxy.lasting.outage.note(provider, evidence, now);
         if stands && !self.context.why().contains(OURS) {
             self.context.because(OURS);
         }
@@ -343,7 +343,7 @@ impl<'c> Course<'c> {
     }
 
     fn refused(&mut self) -> Ending {
-        if self.proxy.outage.stands() {
+        if self.proxy.lasting.outage.stands() {
             self.context.because(OURS);
         }
         let refusals = || self.ways.iter().filter_map(|way| way.refused.as_ref());

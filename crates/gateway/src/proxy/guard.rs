@@ -23,12 +23,17 @@ impl Guards {
             seed,
             ..RegistryConfig::default()
         };
+        Self::over(Registry::new(limits), config)
+    }
+
+    /// Over the breakers that there are.
+    pub(crate) fn over(registry: Registry, config: &Config) -> Self {
         let policies = config
             .providers
             .keys()
             .map(|name| (name.clone(), config.policy(name, None)));
         Self {
-            registry: Registry::new(limits),
+            registry,
             providers: policies.collect(),
         }
     }

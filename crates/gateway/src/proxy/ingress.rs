@@ -108,7 +108,7 @@ pub(crate) async fn read(proxy: &Proxy, request: Request<Incoming>) -> Result<Ca
     let refuse = |refusal| Answered::Refused(refusal, protocol);
     framing::check(request.headers()).map_err(refuse)?;
     let Some(carriers) = check_token(&config.client_tokens, request.headers()) else {
-        proxy.strangers.note(proxy.registry().now());
+        proxy.lasting.strangers.note(proxy.registry().now());
         return Err(refuse(Refusal::unauthorized()));
     };
     if headers::wants_upgrade(&request) {

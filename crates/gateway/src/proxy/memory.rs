@@ -24,6 +24,14 @@ impl Memory {
         }
     }
 
+    /// The same bytes under another bound.
+    pub(crate) fn with(&self, most: u64) -> Self {
+        Self {
+            most,
+            used: Arc::clone(&self.used),
+        }
+    }
+
     /// A share of nothing, which can grow.
     pub(crate) fn share(&self) -> Share {
         Share {
@@ -74,7 +82,12 @@ mod tests {
         drop(first);
         assert_eq!(memory.used(), 30);
         assert!(second.grow(70));
+        let smaller = memory.with(50);
+        assert!(
+            !smaller.share().grow(1),
+            "what is held counts under any bound"
+        );
         drop(second);
-        assert_eq!(memory.used(), 0);
+        assert_eq!((memory.used(), smaller.used()), (0, 0));
     }
 }

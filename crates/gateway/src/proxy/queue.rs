@@ -50,7 +50,7 @@ pub(crate) struct Receipt {
 impl Proxy {
     /// Puts a call into the queue; says in `context` why not where it cannot.
     pub(super) async fn enqueue(&self, call: &Call, context: &mut Context) -> Option<Receipt> {
-        let (desk, route) = (self.desk.as_ref(), self.route(call)?);
+        let (desk, route) = (self.desk(), self.route(call)?);
         let refused = match (desk, &call.tenant) {
             _ if !self.has_own_key(call) => Err("no target has a key of the gateway's own"),
             _ if call.body.len() as u64 > self.config.queue.max_entry => {

@@ -26,6 +26,14 @@ impl ReplayMemory {
         }
     }
 
+    /// The same bytes under other bounds.
+    pub(crate) fn with(&self, limits: &Limits) -> Self {
+        Self {
+            one: limits.replay_limit,
+            all: self.all.with(limits.replay_memory),
+        }
+    }
+
     /// Makes room for a body of so many bytes, if there is any.
     pub(crate) fn keep(&self, bytes: usize) -> Replay {
         let bytes = bytes as u64;

@@ -40,7 +40,30 @@ impl Roster {
         self.stops.iter().take(self.own)
     }
 
-    pub(crate) fn of_route(config: &Config, route: &Route) -> Self {
+    /// By route, or by provider where they are passed through.
+    pub(crate) fn all(config: &Config) -> Vec<Self> {
+        if config.pass_through {
+            let names = config.providers.keys();
+            names.map(|name| Self::of_provider(name)).collect()
+        } else {
+            let routes = config.routes.iter();
+            routes.map(|route| Self::of_route(config, route)).collect()
+        }
+    }
+
+    /// What is known of the targets, and what there is for retries, goes on from an earlier configuration's.
+    pub(crate) fn inherit(&mut self, old: &Self) {
+        self.retries = Arc::clone(&old.retries);
+        for stop in &mut self.stops {
+            if let Some(known) = old.stops.iter().find(|known| known.is_same(&stop.target)) {
+                let places = stop.seat.places.load(Ordering::Relaxed);
+                known.seat.places.store(places, Ordering::Relaxed);
+                stop.seat = Arc::clone(&known.seat);
+            }
+        }
+    }
+
+    fn of_route(config: &Config, route: &Route) -> Self {
         let mut roster = Self::new(route.strategy, route.targets.iter().cloned());
         roster.hedge = route.hedge;
         for (kind, rule) in &route.on {
@@ -68,7 +91,7 @@ impl Roster {
         roster
     }
 
-    pub(crate) fn of_provider(name: &str) -> Self {
+    fn of_provider(name: &str) -> Self {
         let target = Target::named(name, None);
         Self::new(Strategy::Priority, std::iter::once(target))
     }
@@ -92,9 +115,7 @@ impl Roster {
 
     /// The index of a target, which joins the roster if it is not there.
     fn place_of(&mut self, target: &Target) -> usize {
-        let same = |stop: &Stop| {
-            stop.target.provider == target.provider && stop.target.model == target.model
-        };
+        let same = |stop: &Stop| stop.is_same(target);
         self.stops.iter().position(same).unwrap_or_else(|| {
             self.stops.push(Stop::new(target.clone()));
             self.stops.len() - 1
@@ -105,13 +126,17 @@ impl Roster {
 impl Stop {
     fn new(target: Target) -> Self {
         let seat = Seat {
-            places: target.max_in_flight.unwrap_or(u32::MAX),
+            places: AtomicU32::new(target.max_in_flight.unwrap_or(u32::MAX)),
             ..Seat::default()
         };
         Self {
             target,
             seat: Arc::new(seat),
         }
+    }
+
+    fn is_same(&self, target: &Target) -> bool {
+        self.target.provider == target.provider && self.target.model == target.model
     }
 }
 
@@ -121,7 +146,7 @@ pub(crate) struct Seat {
     in_flight: AtomicU32,
     doubts: Doubts,
     /// Most calls at once.
-    places: u32,
+    places: AtomicU32,
     /// When it was given a call last.
     last_ms: AtomicU64,
     paces: Mutex<Paces>,
@@ -145,12 +170,13 @@ impl Paces {
 
 impl Seat {
     pub(crate) fn is_full(&self) -> bool {
-        self.in_flight.load(Ordering::Relaxed) >= self.places
+        self.in_flight.load(Ordering::Relaxed) >= self.places.load(Ordering::Relaxed)
     }
 
     /// A place at the target for one attempt, if there is one.
     pub(crate) fn take(self: &Arc<Self>, now: Tick) -> Option<Taken> {
-        let further = |taken: u32| (taken < self.places).then_some(taken + 1);
+        let places = self.places.load(Ordering::Relaxed);
+        let further = |taken: u32| (taken < places).then_some(taken + 1);
         self.in_flight
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, further)
             .ok()?;
@@ -245,6 +271,22 @@ mod tests {
         assert!(!seat.is_full() && seat.take(Tick::ZERO).is_some());
         let unbounded = Stop::new(of("a", None)).seat;
         assert!(unbounded.take(Tick::ZERO).is_some() && !unbounded.is_full());
+    }
+
+    #[test]
+    fn calls_under_an_earlier_configuration_keep_their_places() {
+        let old = Roster::new(Strategy::Priority, [of("a", Some(2))].into_iter());
+        let taken = old.stops[0].seat.take(Tick::ZERO);
+        let mut new = Roster::new(
+            Strategy::Priority,
+            [of("b", Some(1)), of("a", Some(1))].into_iter(),
+        );
+        new.inherit(&old);
+        assert!(new.stops[1].seat.is_full() && !new.stops[0].seat.is_full());
+        assert!(old.stops[0].seat.is_full(), "the new bound holds for all");
+        drop(taken);
+        assert!(!new.stops[1].seat.is_full());
+        assert!(Arc::ptr_eq(&new.retries, &old.retries));
     }
 
     #[test]

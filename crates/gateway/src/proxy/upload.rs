@@ -45,6 +45,14 @@ impl Uploads {
         self.memory.share()
     }
 
+    /// The same bytes within other limits.
+    pub(crate) fn with(&self, config: &Config) -> Self {
+        Self {
+            memory: self.memory.with(config.listener.body_memory),
+            ..Self::new(config)
+        }
+    }
+
     /// The whole body, or why not. What is too long is read on for a while, since an answer sent into an upload that
     /// nobody reads is often lost.
     pub(crate) async fn read(&self, mut body: Incoming) -> Result<Upload, Refusal> {

@@ -1,5 +1,6 @@
 //! `Upstream`: how a provider is reached, and the request as it wants it.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -8,9 +9,11 @@ use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, HeaderName, H
 use http::{Method, Request, Uri};
 use http_body_util::Full;
 
+use super::BuildError;
 use super::address;
 use super::headers;
 use super::ingress::Call;
+use crate::config::Config;
 
 /// How one provider is reached.
 pub(crate) struct Upstream {
@@ -29,6 +32,16 @@ pub(crate) enum Keys {
 }
 
 impl Upstream {
+    /// Those of a configuration, by their names.
+    pub(crate) fn all(config: &Config) -> Result<BTreeMap<String, Self>, BuildError> {
+        let providers = config.providers.iter();
+        let upstreams = providers.map(|(name, provider)| {
+            let upstream = Self::new(name, provider)?;
+            Ok((name.clone(), upstream))
+        });
+        upstreams.collect()
+    }
+
     /// The header in which a dialect carries its key.
     pub(crate) const fn key_header(protocol: Protocol) -> HeaderName {
         match protocol {

@@ -195,7 +195,10 @@ impl Proxy {
             .map(HeaderValue::as_bytes);
         let in_query = || call.query.as_deref()?.split('&').find_map(key_in);
         let key = in_headers.or_else(|| in_query().map(str::as_bytes));
-        key.map_or_else(|| "none".to_owned(), |key| credential_id(&self.salt, key))
+        key.map_or_else(
+            || "none".to_owned(),
+            |key| credential_id(&self.lasting.salt, key),
+        )
     }
 }
 

@@ -1,6 +1,7 @@
 //! The admin listener.
 
 use bytes::Bytes;
+use fuseline_core::{Policy, ScopeName};
 use fuseline_mock::{Mock, Reply};
 use http::Request;
 use http_body_util::{BodyExt as _, Full};
@@ -15,7 +16,7 @@ async fn heard(feed: &mut Incoming) -> String {
     String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()
 }
 
-fn with(
+pub(crate) fn with(
     mut request: Request<Full<Bytes>>,
     name: &'static str,
     value: &str,
@@ -95,6 +96,43 @@ async fn a_token_guards_what_tells_something() {
 }
 
 #[tokio::test]
+async fn report_144_a_wrong_token_and_a_missing_one_learn_the_same_and_nothing_else() {
+    let gateway = gateway("admin_token = \"sesame-open\"\n").await;
+    let described: Value = serde_json::from_str(include_str!("../../openapi.json")).unwrap();
+    let mut told = std::collections::BTreeSet::new();
+    let mut guarded = 0;
+    for (path, methods) in described["paths"].as_object().unwrap() {
+        for (method, operation) in methods.as_object().unwrap() {
+            if operation["security"].is_array() {
+                continue;
+            }
+            guarded += 1;
+            let path = path.replace("{name}", "openai");
+            let ask = || match method.as_str() {
+                "get" => get(&path),
+                _ => post(&path, ""),
+            };
+            let shown = [
+                "",
+                "Bearer",
+                "Bearer sesame-opem",
+                "Basic c2VzYW1l",
+                "Bearer '\"<>{}",
+            ];
+            let wrong = shown.map(|shown| with(ask(), "authorization", shown));
+            for request in std::iter::once(ask()).chain(wrong) {
+                let answer = send(gateway.admin_addr(), request).await;
+                assert_eq!(answer.status, 401, "{method} {path}");
+                told.insert(answer.body);
+            }
+        }
+    }
+    assert_eq!((guarded, told.len()), (12, 1));
+    let told = String::from_utf8(told.first().unwrap().to_vec()).unwrap();
+    assert!(told.len() < 100 && !told.contains("sesame"), "{told}");
+}
+
+#[tokio::test]
 async fn transitions_are_heard_as_they_happen() {
     let mock = Mock::start(Reply::status(503)).await.unwrap();
     let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;
@@ -128,6 +166,28 @@ async fn transitions_are_heard_as_they_happen() {
     );
     assert!(humantime::parse_rfc3339(opened["at"].as_str().unwrap()).is_ok());
     assert!(opened["until_ms"].as_u64().unwrap() > 10_000);
+}
+
+#[tokio::test]
+async fn a_listener_is_told_how_many_transitions_came_too_fast_for_it() {
+    let gateway = gateway("").await;
+    let mut feed = open(gateway.admin_addr(), get("/events")).await.into_body();
+    assert_eq!(heard(&mut feed).await, ": listening\n\n");
+    let (registry, policy) = (gateway.registry(), Policy::default());
+    // All at once: the feed holds 256.
+    for number in 0..300 {
+        let name = ScopeName::model("openai", &format!("m{number}"));
+        let breaker = registry.get_breaker(&name, &policy, registry.now());
+        breaker.unwrap().force_open(None, registry.now());
+    }
+    let mut told = String::new();
+    while told.matches("event: transition\n").count() < 256 {
+        told.push_str(&heard(&mut feed).await);
+    }
+    assert!(
+        told.starts_with("event: missed\ndata: {\"missed\":44}\n\n"),
+        "{told}"
+    );
 }
 
 #[tokio::test]

@@ -400,3 +400,17 @@ fn without_a_file_known_providers_are_passed_through() {
     );
     assert_eq!(config.policy("openai", None).probes(), 2);
 }
+
+#[test]
+fn the_reference_page_is_what_the_keys_say() {
+    let page = include_str!("../../../../docs/reference/configuration.md");
+    assert!(
+        page == config::reference_page(),
+        "docs/reference/configuration.md is not current; \
+         run `cargo run -p fuseline-gateway -- config --reference > docs/reference/configuration.md`"
+    );
+    for key in config::keys() {
+        let (_, name) = key.key.rsplit_once('.').unwrap_or(("", &key.key));
+        assert!(page.contains(&format!("| `{name}` |")), "{}", key.key);
+    }
+}

@@ -1,5 +1,6 @@
 //! Callers by TLS.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,26 +17,29 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use crate::config::good;
 use crate::raw::{read, rest, sent};
+use crate::reload::Reloadable;
 use crate::support::{CHAT, SOON, config, openai, route, until, within};
 use crate::tls::certified;
 
 /// A gateway with a certificate, in front of a provider, and who trusts it.
 async fn secured(mock: &Mock, more: &str) -> (Gateway, TlsConnector) {
-    let CertifiedKey { cert, signing_key } = certified();
     let folder = tempfile::tempdir().unwrap();
-    let (cert_file, key_file) = (
-        folder.path().join("cert.pem"),
-        folder.path().join("key.pem"),
-    );
-    std::fs::write(&cert_file, cert.pem()).unwrap();
-    std::fs::write(&key_file, signing_key.serialize_pem()).unwrap();
-    let text = format!(
-        "{more}[listener]\ncert_file = {cert_file:?}\nkey_file = {key_file:?}\nhead_timeout = \"2s\"\n{}{}",
+    let shown = certified();
+    let text = format!("{more}{}", written(folder.path(), &shown, mock));
+    let gateway = Gateway::start(config(&text)).await.unwrap();
+    (gateway, trusting(shown.cert.der()))
+}
+
+/// Puts a certificate and its key into a folder; gives the configuration that shows it.
+fn written(folder: &Path, shown: &CertifiedKey<rcgen::KeyPair>, mock: &Mock) -> String {
+    let (cert_file, key_file) = (folder.join("cert.pem"), folder.join("key.pem"));
+    std::fs::write(&cert_file, shown.cert.pem()).unwrap();
+    std::fs::write(&key_file, shown.signing_key.serialize_pem()).unwrap();
+    format!(
+        "[listener]\ncert_file = {cert_file:?}\nkey_file = {key_file:?}\nhead_timeout = \"2s\"\n{}{}",
         openai("a", &mock.url()),
         route(&["a"])
-    );
-    let gateway = Gateway::start(config(&text)).await.unwrap();
-    (gateway, trusting(cert.der()))
+    )
 }
 
 fn trusting(certificate: &CertificateDer<'static>) -> TlsConnector {
@@ -128,6 +132,27 @@ async fn a_handshake_that_is_not_finished_is_not_waited_for() {
     assert!(began.elapsed() < SOON / 2, "{:?}", began.elapsed());
     until(async || TcpStream::connect(addr).await.is_err()).await;
     drop(waiting);
+}
+
+#[tokio::test]
+async fn a_renewed_certificate_is_shown_after_a_reload_and_half_of_one_changes_nothing() {
+    let mock = Mock::start(Reply::ok()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (certified(), certified());
+    let text = written(folder.path(), &old, &mock);
+    let reloadable = Reloadable::start(&text).await;
+    let (knows_old, knows_new) = (trusting(old.cert.der()), trusting(new.cert.der()));
+    let mut before = connect(&reloadable.gateway, &knows_old).await;
+    std::fs::write(folder.path().join("cert.pem"), new.cert.pem()).unwrap();
+    let mistake = reloadable.mistake(&text).await;
+    assert_eq!(mistake.key.as_deref(), Some("listener.key_file"));
+    drop(connect(&reloadable.gateway, &knows_old).await);
+    written(folder.path(), &new, &mock);
+    reloadable.reload(&text).await.unwrap();
+    drop(connect(&reloadable.gateway, &knows_new).await);
+    before.write_all(request(false).as_bytes()).await.unwrap();
+    let answer = rest(&mut before).await;
+    assert!(answer.starts_with(b"HTTP/1.1 200"), "a connection stays");
 }
 
 #[test]

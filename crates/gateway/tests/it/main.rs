@@ -36,6 +36,7 @@ mod pool;
 mod proxy;
 mod queue;
 mod raw;
+mod reload;
 mod replay;
 mod routing;
 mod shutdown;

@@ -293,7 +293,7 @@ async fn the_guide_names_metrics_and_requests_that_there_are() {
         );
         requests += 1;
     }
-    assert_eq!(requests, 11);
+    assert_eq!(requests, 16);
     let snippets = guide.split("```toml\n").skip(1);
     let snippets: String = snippets
         .map(|rest| rest.split_once("```").unwrap().0)

@@ -167,6 +167,9 @@ async fn an_operator_forces_releases_and_resets() {
     assert_eq!(send(gateway.addr(), chat()).await.status, 200);
 
     fuseline(&gateway, &["force", "closed", "a"]).await;
+    let (code, out, _) = fuseline(&gateway, &["release", "--all"]).await;
+    assert_eq!((code, out.as_str()), (Some(0), "1 breakers are released\n"));
+    fuseline(&gateway, &["force", "closed", "a"]).await;
     assert_eq!(breaker(&gateway, "a").await["state"], "forced_closed");
     let (code, out, _) = fuseline(&gateway, &["reset", "--all"]).await;
     assert_eq!(code, Some(0));
@@ -192,6 +195,7 @@ async fn an_operator_forces_releases_and_resets() {
     for args in [
         &["force", "ajar", "a"][..],
         &["reset"],
+        &["release"],
         &["reset", "a", "--all"],
     ] {
         assert_eq!(fuseline(&gateway, args).await.0, Some(2));

@@ -162,6 +162,29 @@ fn report_109_long_calls_fall_into_different_buckets() {
 }
 
 #[test]
+fn series_follow_the_catalogue_and_what_stays_goes_on_counting() {
+    let (registry, _) = registry();
+    let metrics = metrics(&registry);
+    fail(&registry, "k", Kind::ServerError, 5);
+    for provider in ["p", "never"] {
+        metrics.attempt(provider, "m", Some(Kind::ServerError));
+    }
+    let has = |line: &str| metrics.page(None, None).unwrap().contains(line);
+    let (attempts, opened) = (
+        r#"attempts_total{provider="p",model="m",outcome="failure",kind="server_error"} 1"#,
+        r#"breaker_opened_total{scope="model",provider="p",model="m"} 1"#,
+    );
+    assert!(has(attempts) && has(opened) && !has("never"));
+    metrics.set_catalogue([("p", Some("m")), ("q", None)].into_iter().collect());
+    assert!(has(attempts) && has(opened) && has(r#"provider="q""#));
+    registry.remove(&ScopeName::model("p", "m"));
+    assert!(has(opened), "a counter does not fall");
+    metrics.set_catalogue([("q", None)].into_iter().collect());
+    metrics.attempt("p", "m", None);
+    assert!(!has(r#"provider="p""#), "late calls bring no series back");
+}
+
+#[test]
 fn what_is_kept_is_told_where_it_is() {
     let kept = KeptState {
         stored: 7,

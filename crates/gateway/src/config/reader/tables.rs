@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::Section;
+use super::{Place, Section};
 use crate::config::document::{Document, join};
 use crate::config::value::type_of;
 
@@ -17,9 +17,29 @@ impl<'t> Section<'_, 't> {
         read: impl FnOnce(&mut Section<'_, 't>) -> T,
     ) -> T {
         let value = self.find(key);
-        let path = self.path(key);
-        let table = value.and_then(|value| table_of(self.document, &path, value));
-        Section::read(self.document, path, join(&self.plain, key), table, read)
+        let place = self.place(self.path(key), join(&self.plain, key));
+        let table = value.and_then(|value| table_of(self.document, &place.path, value));
+        Section::read(self.document, place, table, read)
+    }
+
+    /// The same for one whose keys, where they are not written, are as other sections say.
+    pub(in crate::config) fn overlay<T>(
+        &mut self,
+        key: &'static str,
+        read: impl FnOnce(&mut Section<'_, 't>) -> T,
+    ) -> T {
+        self.table(key, |section| {
+            section.without_defaults();
+            read(section)
+        })
+    }
+
+    fn place(&self, path: String, plain: String) -> Place {
+        Place {
+            path,
+            plain,
+            is_overlay: self.is_overlay,
+        }
     }
 
     /// A list of tables, each read alike; what is none of them is a mistake, and so is a reader's `None`.
@@ -45,13 +65,8 @@ impl<'t> Section<'_, 't> {
         for (at, item) in items.iter().enumerate() {
             let path = format!("{path}[{at}]");
             if let Some(table) = table_of(self.document, &path, item) {
-                found.extend(Section::read(
-                    self.document,
-                    path,
-                    plain.clone(),
-                    Some(table),
-                    &mut read,
-                ));
+                let place = self.place(path, plain.clone());
+                found.extend(Section::read(self.document, place, Some(table), &mut read));
             }
         }
         found
@@ -78,7 +93,8 @@ impl<'t> Section<'_, 't> {
             let path = join(&path, name);
             if let Some(table) = table_of(self.document, &path, value) {
                 let read = |section: &mut Section<'_, 't>| read(name, section);
-                let one = Section::read(self.document, path, plain.clone(), Some(table), read);
+                let place = self.place(path, plain.clone());
+                let one = Section::read(self.document, place, Some(table), read);
                 found.extend(one.map(|one| (name.to_owned(), one)));
             }
         }
@@ -92,7 +108,8 @@ impl<'t> Section<'_, 't> {
         table: &DeTable<'t>,
         read: impl FnOnce(&mut Section<'_, 't>) -> T,
     ) -> T {
-        Section::read(self.document, path, self.plain.clone(), Some(table), read)
+        let place = self.place(path, self.plain.clone());
+        Section::read(self.document, place, Some(table), read)
     }
 
     /// Reads a table that is not there, where the keys are being listed.
@@ -104,7 +121,8 @@ impl<'t> Section<'_, 't> {
         if !self.is_listing() {
             return None;
         }
-        Section::read(self.document, path.clone(), path, None, read)
+        let place = self.place(path.clone(), path);
+        Section::read(self.document, place, None, read)
     }
 }
 

@@ -90,7 +90,7 @@ impl Route {
             ),
             on_exhausted: on_exhausted(section, survey, &mut outline),
             on: section.table("on", |on| on_kinds(on, survey, &mut outline)),
-            timeouts: section.table("timeouts", TimeoutSpec::read),
+            timeouts: section.overlay("timeouts", TimeoutSpec::read),
             model: model?,
         };
         survey.routes.push(outline);

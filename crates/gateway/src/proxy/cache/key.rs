@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
 use super::super::headers::CREDENTIALS;
-use super::super::ingress::{Call, Lane};
+use super::super::ingress::Call;
 use super::super::upstream::key_in;
 
 pub(super) type Digest = [u8; 32];
@@ -58,16 +58,17 @@ pub(crate) struct Streamed {
 }
 
 impl Slot {
-    /// None for what cannot be answered from a cache: no create call, or a body that is no JSON object.
-    pub(crate) fn of(call: &Call, tenant: Tenant) -> Option<Self> {
-        let (Operation::Create, Lane::Route(route)) = (call.facts.operation(), call.lane) else {
+    /// On the route for these models. None for what cannot be answered from a cache: no create call, or a body that is no
+    /// JSON object.
+    pub(crate) fn of(call: &Call, route: &str, tenant: Tenant) -> Option<Self> {
+        if call.facts.operation() != Operation::Create {
             return None;
-        };
+        }
         let mut body: Map<String, Value> = serde_json::from_slice(&call.body).ok()?;
         body.remove("stream");
         let options = body.remove("stream_options").unwrap_or_default();
         let mut parts = Parts::new(&tenant.0);
-        parts.add(&(route as u64).to_be_bytes());
+        parts.add(route.as_bytes());
         parts.add(path(call).as_bytes());
         for pair in call.query.iter().flat_map(|query| query.split('&')) {
             if key_in(pair).is_none() && pair != "alt=sse" {

@@ -59,7 +59,7 @@ impl Errand {
         mut context: Context,
     ) -> Response<Body> {
         context.is_errand();
-        let (Some(desk), Some(tenant)) = (&proxy.desk, tenant) else {
+        let (Some(desk), Some(tenant)) = (proxy.desk(), tenant) else {
             return refused(Refusal::queue_away(), protocol, context);
         };
         let (id, owner) = (self.id.clone(), tenant.of_call(&self.id));

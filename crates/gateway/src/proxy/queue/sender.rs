@@ -25,6 +25,7 @@ use tokio::sync::Semaphore;
 use super::super::Proxy;
 use super::super::upstream::Keys;
 use super::super::way::NO_MODEL;
+use crate::live::Live;
 use crate::queue::Desk;
 use crate::shutdown::Tasks;
 use delivery::Delivery;
@@ -36,12 +37,12 @@ const EVERY: Duration = Duration::from_millis(250);
 const AT_ONCE: usize = 16;
 
 /// Sends until the gateway drains.
-pub(crate) async fn send_on(proxy: Arc<Proxy>, tasks: Tasks) {
-    let Some(desk) = proxy.desk.clone() else {
+pub(crate) async fn send_on(live: Arc<Live>, tasks: Tasks) {
+    let Some(desk) = live.proxy().desk().cloned() else {
         return;
     };
     let sender = Sender {
-        proxy,
+        live,
         desk,
         places: Arc::new(Semaphore::new(AT_ONCE)),
         rests: Arc::default(),
@@ -57,7 +58,7 @@ pub(crate) async fn send_on(proxy: Arc<Proxy>, tasks: Tasks) {
 }
 
 struct Sender {
-    proxy: Arc<Proxy>,
+    live: Arc<Live>,
     desk: Desk,
     places: Arc<Semaphore>,
     rests: Arc<Rests>,
@@ -70,33 +71,40 @@ impl Sender {
         let Ok(outlook) = self.desk.look().await else {
             return;
         };
-        let now = self.proxy.registry().now();
+        let proxy = self.live.proxy();
+        let now = proxy.registry().now();
         self.rests.forget(now);
         for lane in outlook.lanes {
-            let opening = self.proxy.opening(&lane, now);
+            let opening = proxy.opening(&lane, now);
             let (Some(opening), false) = (opening, self.rests.rests(&lane, now)) else {
                 continue;
             };
             // Beyond `listener.max_calls` nothing is sent for those who can wait, either.
             let take_place = |places: &Arc<Semaphore>| Arc::clone(places).try_acquire_owned().ok();
-            let (Some(own), Some(common)) =
-                (take_place(&self.places), take_place(&self.proxy.places))
+            let (Some(own), Some(common)) = (take_place(&self.places), take_place(&proxy.places))
             else {
                 return;
             };
             let of_lane = lane.clone();
             let taken = self.desk.ask(move |queue, now| queue.take(&of_lane, now));
             if let Ok(Some(taken)) = taken.await {
-                tasks.spawn(self.delivery(taken, lane, opening).run(own, common));
+                let delivery = self.delivery(&proxy, taken, lane, opening);
+                tasks.spawn(delivery.run(own, common));
                 // There may be another place in the lane.
                 self.desk.tell();
             }
         }
     }
 
-    fn delivery(&self, taken: Taken, lane: String, opening: Opening) -> Delivery {
+    fn delivery(
+        &self,
+        proxy: &Arc<Proxy>,
+        taken: Taken,
+        lane: String,
+        opening: Opening,
+    ) -> Delivery {
         Delivery {
-            proxy: Arc::clone(&self.proxy),
+            proxy: Arc::clone(proxy),
             desk: self.desk.clone(),
             rests: Arc::clone(&self.rests),
             held: Some(taken.lease.clone()),

@@ -78,6 +78,13 @@ impl Serving {
         self.log.take().unwrap().join().unwrap()
     }
 
+    /// SIGHUP.
+    pub(crate) fn hang_up(&self) {
+        let pid = self.child.id().to_string();
+        let sent = Command::new("kill").args(["-HUP", &pid]).status().unwrap();
+        assert!(sent.success());
+    }
+
     /// What it logged of its state before it served.
     pub(crate) fn told(&self) -> Vec<String> {
         let about = self.first.iter().filter(|line| line["level"] == "WARN");

@@ -5,7 +5,7 @@ use fuseline_llm::{Fallback, RequestFacts};
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
 
-use super::super::super::ingress::Origin;
+use super::super::super::ingress::{Lane, Origin};
 use super::super::super::memory::Memory;
 use super::super::super::replay::ReplayMemory;
 use super::*;
@@ -18,7 +18,7 @@ struct Asked<'a> {
     path: &'a str,
     headers: &'a [(&'static str, &'static str)],
     body: &'a str,
-    route: usize,
+    route: &'static str,
 }
 
 impl Default for Asked<'_> {
@@ -27,7 +27,7 @@ impl Default for Asked<'_> {
             path: CHAT,
             headers: &[],
             body: BODY,
-            route: 0,
+            route: "*",
         }
     }
 }
@@ -68,7 +68,7 @@ impl Asked<'_> {
             headers,
             replay: ReplayMemory::new(&limits).keep(body.len()),
             body,
-            lane: Lane::Route(self.route),
+            lane: Lane::Route(0),
             fallback: Fallback::On,
             slot: None,
             tenant: None,
@@ -76,7 +76,7 @@ impl Asked<'_> {
             place: None,
             _share: Memory::new(0).share(),
         };
-        Slot::of(&call, tenant)
+        Slot::of(&call, self.route, tenant)
     }
 
     fn plain(&self) -> Digest {
@@ -154,7 +154,7 @@ fn who_asks_by_which_route_and_under_which_beta_does_too() {
         with(&[("anthropic-beta", "one")]),
         with(&[("accept-encoding", "gzip")]),
         Asked {
-            route: 1,
+            route: "m",
             ..Asked::default()
         }
         .plain(),

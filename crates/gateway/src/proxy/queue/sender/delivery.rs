@@ -91,7 +91,7 @@ impl Delivery {
 
     /// What a failure says of the call.
     fn weight(&self) -> Sent {
-        if self.opening == Opening::Closed && !self.proxy.outage.stands() {
+        if self.opening == Opening::Closed && !self.proxy.lasting.outage.stands() {
             Sent::InVain
         } else {
             Sent::AsProbe
@@ -205,8 +205,12 @@ async fn send(
     drop(request);
     let protocol = call.facts.protocol();
     // Its caller's trace goes on.
-    let span = proxy.otlp.as_ref().map(|otlp| otlp.call(&call.headers));
-    let mut context = Context::begin(proxy.registry(), &proxy.metrics, Caller::absent(), span);
+    let span = proxy
+        .lasting
+        .otlp
+        .as_ref()
+        .map(|otlp| otlp.call(&call.headers));
+    let mut context = Context::begin(proxy.registry(), proxy.metrics(), Caller::absent(), span);
     trace::name(&call, &mut context);
     context.because(format_args!("queued call {id}"));
     let end = context.delivery();
