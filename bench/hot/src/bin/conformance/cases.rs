@@ -1,5 +1,10 @@
 //! What a breaker must get right, each as a short story on a fresh breaker. Time is real: the crates read clocks of their own.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the crates' clocks cannot be set, so stories wait"
+)]
+
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -8,13 +13,14 @@ use crate::subjects::{LEASE, Maker, Subject};
 
 /// Whether it was right; nothing where the crate has no such thing.
 pub type Verdict = Option<bool>;
+pub type Story = fn(Maker) -> Verdict;
 
 const COOLDOWN: Duration = Duration::from_secs(1);
 /// Longer than any story.
 pub const LONG: Duration = Duration::from_secs(60);
 
 /// What is right, in a few words, and the story that shows it.
-pub const ALL: [(&str, fn(Maker) -> Verdict); 13] = [
+pub const ALL: [(&str, Story); 13] = [
     (
         "opens at the fifth failure in a row, not before",
         opens_at_the_fifth,
