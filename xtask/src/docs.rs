@@ -1,11 +1,13 @@
 //! How files must look: a Rust source file opens with a line saying what it is and stays short, and a link in the
-//! documentation leads somewhere.
+//! documentation leads somewhere, one by a test's name to that test.
 
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+
+use crate::proofs;
 
 const MOST_LINES: usize = 600;
 const MOST_LINES_OF_A_FRONT_PAGE: usize = 150;
@@ -33,6 +35,8 @@ pub(crate) fn violations(root: &Path) -> anyhow::Result<Vec<String>> {
             }));
         }
     }
+    files.retain(|file| file.extension() == Some(OsStr::new("rs")));
+    violations.extend(proofs::violations(root, &files)?);
     Ok(violations)
 }
 

@@ -2,6 +2,7 @@
 
 mod docs;
 mod layers;
+mod proofs;
 mod workspace;
 
 use std::env;

@@ -100,4 +100,35 @@ mod tests {
         assert_eq!(seconds(&policy, 0, Some(90)), 90);
         assert_eq!(seconds(&policy, 0, Some(86_400)), 3_600);
     }
+
+    #[test]
+    fn the_generator_is_splitmix64() {
+        let mut random = SplitMix::new(1_234_567);
+        let published = [
+            6_457_827_717_110_365_317,
+            3_203_168_211_198_807_973,
+            9_817_491_932_198_370_423,
+            4_593_380_528_125_082_431,
+            16_408_922_859_458_223_821,
+        ];
+        assert_eq!([(); 5].map(|()| random.next()), published);
+    }
+
+    #[test]
+    fn jitter_lengthens_by_up_to_its_share_evenly() {
+        let policy = Policy::new(&PolicySpec {
+            jitter: Some(0.5),
+            ..PolicySpec::default()
+        })
+        .unwrap();
+        let (base, mut random) = (Duration::from_secs(10), SplitMix::new(1));
+        let mut lengths: Vec<_> = (0..1_000)
+            .map(|_| cooldown(policy.checked(), base, 0, None, &mut random).as_millis())
+            .collect();
+        lengths.sort_unstable();
+        let (shortest, longest) = (lengths[0], lengths[999]);
+        assert!((10_000..10_050).contains(&shortest), "{shortest}");
+        assert!((14_950..15_000).contains(&longest), "{longest}");
+        assert!((12_250..12_750).contains(&lengths[500]), "{}", lengths[500]);
+    }
 }

@@ -148,3 +148,69 @@ impl<B: Borrow<Breaker>> fmt::Debug for Permit<B> {
             .finish()
     }
 }
+
+#[cfg(all(test, not(fuseline_loom)))]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::kind::Kind;
+    use crate::policy::{Policy, PolicySpec};
+    use crate::scope::ScopeName;
+    use crate::trip::TripRule;
+
+    const NONE: Duration = Duration::ZERO;
+
+    fn at(ms: u64) -> Tick {
+        Tick::from_millis(ms)
+    }
+
+    fn spec() -> PolicySpec {
+        PolicySpec {
+            trip: Some(vec![TripRule::Consecutive { failures: 1 }]),
+            probe_proof: Some(Duration::from_secs(7)),
+            jitter: Some(0.0),
+            ..PolicySpec::default()
+        }
+    }
+
+    #[test]
+    fn now_is_the_clocks_or_else_the_latest_that_was_told() {
+        let name = || ScopeName::provider("p");
+        let told = Breaker::new(name(), Policy::default());
+        assert_eq!(told.now(), Tick::ZERO);
+        told.reset(at(40));
+        told.reset(at(30));
+        assert_eq!(told.now(), at(40));
+        assert_eq!(told.try_acquire(at(41)).unwrap().now(), at(40));
+
+        let clock = Clock::manual();
+        let clocked = Breaker::with_clock(name(), Policy::default(), 0, clock.clone());
+        let permit = clocked.try_acquire(clocked.now()).unwrap();
+        let begun = permit.now();
+        clock.advance(Duration::from_millis(250));
+        assert_eq!(permit.now(), begun + Duration::from_millis(250));
+        assert_eq!(clocked.now(), permit.now());
+        assert_eq!(permit.elapsed(permit.now()), Duration::from_millis(250));
+    }
+
+    #[test]
+    fn a_probe_alone_has_something_to_prove() {
+        let policy = Policy::new(&spec()).unwrap();
+        let breaker = Breaker::new(ScopeName::provider("p"), policy);
+        let plain = breaker.try_acquire(at(0)).unwrap();
+        assert_eq!(plain.probe_proof(), None);
+        plain.record(&Outcome::failure(Kind::Timeout), at(0));
+        let probe = breaker.try_acquire_owned(NONE, at(60_000)).unwrap();
+        assert_eq!(probe.probe_proof(), Some(Duration::from_secs(7)));
+    }
+
+    #[test]
+    fn handles_print_by_name() {
+        let breaker = Breaker::new(ScopeName::provider("p"), Policy::default());
+        let permit = breaker.try_acquire(at(0)).unwrap();
+        for text in [format!("{breaker:?}"), format!("{permit:?}")] {
+            assert!(text.contains("ScopeName"), "{text}");
+            assert!(text.contains("\"p\""), "{text}");
+        }
+    }
+}

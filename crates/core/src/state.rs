@@ -269,4 +269,20 @@ mod tests {
     fn the_generation_wraps_within_its_bits() {
         assert_eq!(Generation(Generation::MASK).next(), Generation::FIRST);
     }
+
+    #[test]
+    fn states_have_the_names_that_logs_and_replays_know() {
+        let names = State::ALL.map(|state| state.to_string());
+        assert_eq!(
+            names,
+            [
+                "closed",
+                "degraded",
+                "open",
+                "half_open",
+                "forced_open",
+                "forced_closed"
+            ]
+        );
+    }
 }

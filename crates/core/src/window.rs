@@ -232,4 +232,92 @@ mod tests {
         }
         assert_eq!(shards.sum(0, Generation::FIRST, at(5)), 200);
     }
+
+    #[test]
+    fn cells_without_entries_are_not_told() {
+        let mut ring = Ring::with_millis(60_000);
+        ring.add(2, at(1_000));
+        ring.add(3, at(9_000));
+        assert_eq!(ring.live(at(9_000)).collect::<Vec<_>>(), [(1, 2), (9, 3)]);
+        assert_eq!(ring.live(at(62_000)).collect::<Vec<_>>(), [(9, 3)]);
+    }
+
+    fn counted(shards: &Shards, now: u64) -> Vec<(u64, u32)> {
+        let live = shards.buckets(0, Generation::FIRST, at(now));
+        let mut live: Vec<_> = live.filter(|(_, count)| *count > 0).collect();
+        live.sort_unstable();
+        live
+    }
+
+    #[test]
+    fn a_call_told_of_late_counts_in_its_own_bucket() {
+        let shards = Shards::new();
+        shards.assign(0, 60_000);
+        for ms in [20_000, 5_000, 20_001] {
+            shards.add(Generation::FIRST, at(ms));
+        }
+        assert_eq!(counted(&shards, 20_001), [(5, 1), (20, 2)]);
+    }
+
+    #[test]
+    fn a_clock_may_be_ahead_by_a_window_and_no_more() {
+        for (ms, seen) in [(2_000, 1), (60_000, 1), (61_000, 0)] {
+            let shards = Shards::new();
+            shards.assign(0, 60_000);
+            shards.add(Generation::FIRST, at(ms));
+            assert_eq!(shards.sum(0, Generation::FIRST, at(0)), seen, "{ms}");
+        }
+    }
+
+    #[test]
+    fn a_place_that_is_given_up_is_not_counted_in() {
+        let shards = Shards::new();
+        shards.assign(0, 60_000);
+        shards.assign(1, 10_000);
+        shards.assign(1, 20_000);
+        assert_eq!(shards.add(Generation::FIRST, at(0)), Added::FirstOfBucket);
+        assert_eq!(shards.sum(1, Generation::FIRST, at(0)), 1);
+        shards.assign(0, 0);
+        assert_eq!(shards.add(Generation::FIRST, at(1)), Added::Counted);
+        assert_eq!(shards.sum(1, Generation::FIRST, at(1)), 2);
+        shards.assign(1, 0);
+        assert_eq!(shards.add(Generation::FIRST, at(999_999)), Added::Counted);
+    }
+
+    #[test]
+    fn a_thread_counts_its_own_rejections() {
+        let shards = Shards::new();
+        assert!(shards.reject(2) && shards.reject(2) && shards.reject(4));
+        assert!(!shards.reject(REASONS));
+        assert_eq!([2, 3, 4].map(|reason| shards.rejected(reason)), [2, 0, 1]);
+        assert!(format!("{shards:?}").starts_with("Shards { series: ["));
+    }
+
+    #[test]
+    fn open_backlogs_share_what_may_wait_and_the_oldest_failure_comes_first() {
+        let failure = |ms| Deferred {
+            generation: Generation::FIRST,
+            at: at(ms),
+            failure: crate::Failure::new(crate::Kind::Timeout),
+        };
+        let shards = Shards::new();
+        assert!(!shards.defer(&failure(5), 9), "not open yet");
+        assert_eq!(shards.allowance(10), 9, "fewer than the slack");
+        assert!(!shards.defer(&failure(5), 0));
+        assert!(shards.defer(&failure(5), 9));
+        // Two threads at once have two slots, of which one at most is the first.
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                assert_eq!(shards.allowance(10), 4);
+                assert!(shards.defer(&failure(3), 4));
+                assert_eq!(shards.allowance(10), 4, "opened once");
+            });
+        });
+        assert_eq!(shards.allowance(1), 0);
+        assert_eq!(shards.allowance(0), 0);
+        assert_eq!(shards.waiting(), 2);
+        assert_eq!(shards.next_deferred(), Some((failure(3), 1)));
+        assert_eq!(shards.next_deferred(), Some((failure(5), 1)));
+        assert_eq!(shards.next_deferred(), None);
+    }
 }

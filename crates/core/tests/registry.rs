@@ -3,7 +3,8 @@
 use core::time::Duration;
 
 use fuseline_core::{
-    Kind, Outcome, Policy, PolicySpec, Registry, RegistryError, ScopeName, State, Tick, TripRule,
+    Clock, Kind, Outcome, Policy, PolicySpec, Registry, RegistryConfig, RegistryError, ScopeName,
+    State, Tick, TripRule,
 };
 
 fn at(ms: u64) -> Tick {
@@ -106,4 +107,33 @@ fn reconfiguration_keeps_generation_run_episodes_and_the_end_of_a_cooldown() {
         "its end does not move"
     );
     assert_eq!(breaker.state(at(5)), State::Open);
+}
+
+#[test]
+fn what_is_removed_is_gone_and_who_holds_it_keeps_it() {
+    let clock = Clock::manual();
+    let registry = Registry::new(RegistryConfig {
+        clock: clock.clone(),
+        ..RegistryConfig::default()
+    });
+    clock.advance(Duration::from_secs(3));
+    assert_eq!((registry.now(), registry.now()), (clock.now(), at(3_000)));
+    assert_eq!((registry.is_empty(), registry.len()), (true, 0));
+    let name = ScopeName::provider("p");
+    let policy = Policy::new(&spec()).unwrap();
+    let held = registry
+        .get_breaker(&name, &policy, registry.now())
+        .unwrap();
+    assert_eq!((registry.is_empty(), registry.len()), (false, 1));
+    assert_eq!(registry.unguarded(), 0);
+    held.force_open(None, registry.now());
+    registry.remove(&name);
+    assert!(registry.is_empty() && registry.find_breaker(&name).is_none());
+    let anew = registry
+        .get_breaker(&name, &policy, registry.now())
+        .unwrap();
+    assert_eq!(
+        [anew, held].map(|breaker| breaker.state(registry.now())),
+        [State::Closed, State::ForcedOpen]
+    );
 }

@@ -281,6 +281,48 @@ fn two_of_four_models_are_not_more_than_half_unless_the_others_were_not_called_l
 }
 
 #[test]
+fn three_of_five_models_are_more_than_half() {
+    let bench = Bench::new(&spec());
+    for model in ["d", "e"] {
+        bench.record(model, &OK, at(0));
+    }
+    for model in ["a", "b", "c"] {
+        for _ in 0..2 {
+            bench.record(model, &Outcome::failure(Kind::Overloaded), at(0));
+        }
+    }
+    let provider = ScopeName::provider("p");
+    assert_eq!(bench.state(&provider, at(0)), Some(State::Open));
+}
+
+/// A model that nobody calls any more counts as long as its cooldown runs, and not in the instant it ends.
+#[test]
+fn a_model_that_opened_long_ago_counts_while_its_cooldown_runs() {
+    for (cooldown, state) in [
+        (119, State::Closed),
+        (120, State::Closed),
+        (121, State::Open),
+    ] {
+        let cooldown = Some(Duration::from_secs(cooldown));
+        let bench = Bench::new(&PolicySpec {
+            cooldown,
+            max_cooldown: cooldown,
+            ..spec()
+        });
+        for (model, now) in [("a", at(0)), ("b", at(120_000))] {
+            for _ in 0..2 {
+                bench.record(model, &Outcome::failure(Kind::Overloaded), now);
+            }
+        }
+        assert_eq!(
+            bench.state(&ScopeName::provider("p"), at(120_000)),
+            Some(state),
+            "{cooldown:?}"
+        );
+    }
+}
+
+#[test]
 fn a_hold_makes_calls_of_its_key_wait_and_only_a_success_or_an_operator_clears_it() {
     let bench = Bench::new(&spec());
     let scopes = bench.scopes("m", "0");
@@ -512,4 +554,38 @@ fn the_result_of_a_call_older_than_its_breaker_is_late_once_that_has_changed() {
         (seen.state, seen.late, seen.retry_after),
         (State::Open, 2, Some(Duration::ZERO))
     );
+}
+
+#[test]
+fn scopes_and_the_parts_of_names_read_as_they_are_written() {
+    let names = [
+        ScopeName::provider("p"),
+        ScopeName::model("p", "m"),
+        ScopeName::key("p", "0"),
+    ];
+    let seen = names.map(|name| (name.scope().to_string(), name.part().map(str::to_owned)));
+    let wanted = [("provider", None), ("model", Some("m")), ("key", Some("0"))];
+    assert_eq!(
+        seen,
+        wanted.map(|(scope, part)| (scope.to_owned(), part.map(str::to_owned)))
+    );
+}
+
+#[test]
+fn scopes_are_due_where_the_next_call_would_be_a_probe_and_its_permit_says_so() {
+    let bench = Bench::new(&spec());
+    let scopes = bench.scopes("m", "0");
+    assert!(!scopes.is_due(at(0)));
+    let plain = scopes.try_acquire(Duration::ZERO, at(0)).unwrap();
+    assert!(!plain.is_probe());
+    plain.record(&OK, None, at(0));
+    for _ in 0..2 {
+        bench.record("m", &Outcome::failure(Kind::Overloaded), at(0));
+    }
+    assert!(!scopes.is_due(at(14_999)));
+    assert!(scopes.is_due(at(15_000)));
+    let probe = scopes.try_acquire(Duration::ZERO, at(15_000)).unwrap();
+    assert!(probe.is_probe());
+    probe.cancel(at(15_000));
+    assert!(scopes.is_due(at(15_000)), "its slot is free again");
 }

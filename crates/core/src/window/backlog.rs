@@ -193,3 +193,101 @@ impl Backlog {
         self.entries.get((number % ROOM) as usize)
     }
 }
+
+#[cfg(all(test, not(fuseline_loom)))]
+mod tests {
+    use super::*;
+
+    fn failure(ms: u64, code: Option<u16>) -> Deferred {
+        let mut failure = Failure::new(Kind::Overloaded);
+        failure.code = code;
+        Deferred {
+            generation: Generation::FIRST.next(),
+            at: Tick::from_millis(ms),
+            failure,
+        }
+    }
+
+    #[test]
+    fn it_takes_nothing_before_the_reader_opens_it() {
+        let backlog = Backlog::default();
+        assert!(!backlog.push(&failure(0, None), u64::from(u32::MAX)));
+        backlog.open();
+        assert_eq!((backlog.waiting(), backlog.oldest()), (0, None));
+        assert!(backlog.push(&failure(0, None), 1));
+    }
+
+    #[test]
+    fn as_many_as_allowed_wait_and_come_out_as_they_were() {
+        let backlog = Backlog::default();
+        backlog.open();
+        let failures = [
+            failure(3, Some(529)),
+            failure(3, None),
+            failure(LATEST - 1, Some(0)),
+        ];
+        for failure in &failures {
+            assert!(backlog.push(failure, 3));
+        }
+        let one_more = failure(9, None);
+        assert!(!backlog.push(&one_more, 3));
+        assert_eq!((backlog.waiting(), backlog.oldest()), (3, Some(3)));
+        for failure in failures {
+            assert_eq!(backlog.take(), Some((failure, 1)));
+            assert!(backlog.push(&failure, 3), "there is room again");
+        }
+        assert_eq!(backlog.waiting(), 3);
+    }
+
+    #[test]
+    fn an_instant_too_far_off_does_not_wait() {
+        let backlog = Backlog::default();
+        backlog.open();
+        assert!(!backlog.push(&failure(LATEST, None), 1));
+    }
+
+    #[test]
+    fn like_ones_share_an_entry_and_others_fill_it_up() {
+        let backlog = Backlog::default();
+        backlog.open();
+        let room = || 0..ROOM;
+        for at in room() {
+            for _ in 0..100 {
+                assert!(backlog.push(&failure(at, None), 10_000));
+            }
+        }
+        assert!(!backlog.push(&failure(ROOM, None), 10_000), "no entry left");
+        assert!(
+            backlog.push(&failure(ROOM - 1, None), 10_000),
+            "as the last"
+        );
+        for at in room() {
+            let times = if at == ROOM - 1 { 101 } else { 100 };
+            assert_eq!(backlog.take(), Some((failure(at, None), times)));
+        }
+        assert_eq!(backlog.take(), None);
+    }
+
+    #[test]
+    fn an_entry_grows_after_some_of_it_were_taken() {
+        let backlog = Backlog::default();
+        backlog.open();
+        backlog.push(&failure(7, None), 9);
+        assert_eq!(backlog.take(), Some((failure(7, None), 1)));
+        backlog.push(&failure(7, None), 9);
+        backlog.push(&failure(7, None), 9);
+        assert_eq!(backlog.take(), Some((failure(7, None), 2)));
+    }
+
+    #[test]
+    fn numbers_wrap() {
+        let backlog = Backlog::default();
+        backlog.open();
+        for at in 0..70_000 {
+            assert!(backlog.push(&failure(at, None), 2));
+            assert!(backlog.push(&failure(at + 1, None), 2));
+            assert_eq!(backlog.take(), Some((failure(at, None), 1)));
+            assert_eq!(backlog.take(), Some((failure(at + 1, None), 1)));
+        }
+    }
+}
