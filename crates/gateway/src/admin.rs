@@ -28,6 +28,7 @@ use crate::fleet::Gauge;
 use crate::live::Live;
 use crate::observe::Feed;
 use crate::proxy::Proxy;
+use crate::queue::Desk;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
 use crate::view::{Detail, View};
@@ -186,7 +187,9 @@ async fn ready(State(admin): State<Admin>) -> (StatusCode, &'static str) {
 
 async fn metrics(State(admin): State<Admin>) -> Response {
     let (kept, fleet) = (admin.0.meter.read(), admin.0.gauge.read());
-    match admin.proxy().metrics().page(kept, fleet) {
+    let proxy = admin.proxy();
+    let queue = proxy.desk().map(Desk::state);
+    match proxy.metrics().page(kept, fleet, queue) {
         Ok(page) => ([(CONTENT_TYPE, fuseline_telemetry::CONTENT_TYPE)], page).into_response(),
         Err(_) => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
     }

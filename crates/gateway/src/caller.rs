@@ -63,6 +63,15 @@ impl Caller {
         (line, Watch { read, caller })
     }
 
+    /// Nobody: a call is made for somebody who comes back for its answer.
+    pub(crate) fn absent() -> Self {
+        Self(Arc::new(Shared {
+            state: Mutex::new(State::new(Duration::MAX)),
+            turn: Turn::default(),
+            is_ending: AtomicBool::new(false),
+        }))
+    }
+
     /// The head of a request of his was read: what is sent from now on is the answer.
     pub(crate) fn asks(&self) -> Asking {
         self.0.turn.begin();

@@ -23,6 +23,7 @@ mod overrides;
 mod pattern;
 mod pool;
 mod provider;
+mod queue;
 mod reader;
 mod reference;
 mod route;
@@ -61,6 +62,7 @@ pub use overrides::Overrides;
 pub use pattern::Pattern;
 pub use pool::PoolSpec;
 pub use provider::{BaseUrl, Credential, Protocol, Provider};
+pub use queue::{QueuePlace, QueueSpec};
 pub use reference::{Key, keys, reference_page, template};
 pub use route::{Elsewhere, OnExhausted, OnKind, Price, Route, Strategy, Target};
 pub use timeouts::{TimeoutSpec, Timeouts};
@@ -110,6 +112,8 @@ pub struct Config {
     pub heartbeats: Heartbeats,
     /// `[cache]`.
     pub cache: CacheSpec,
+    /// `[queue]`.
+    pub queue: QueueSpec,
     /// `[otlp]`.
     pub otlp: OtlpSpec,
     /// `[[webhooks]]`.

@@ -9,6 +9,7 @@ mod live;
 mod observe;
 mod otlp;
 mod proxy;
+mod queue;
 mod server;
 mod shutdown;
 mod state;

@@ -31,6 +31,7 @@ mod order;
 mod outage;
 mod own;
 mod passing;
+mod queue;
 mod refusal;
 mod replay;
 mod respond;
@@ -63,6 +64,7 @@ use tokio::sync::Semaphore;
 
 use crate::caller::{Awaited, Caller};
 use crate::config::{Config, Listener, OnExhausted, Route, Timeouts, Webhook};
+use crate::queue::Desk;
 use crate::state;
 use cache::{Cache, Keeper, Slot, Tenant};
 pub(crate) use client::Pool;
@@ -72,6 +74,7 @@ use course::{Course, Ending};
 use guard::Guards;
 use ingress::{Answered, Call, Lane};
 use outage::Outage;
+pub(crate) use queue::send_on;
 use refusal::Refusal;
 pub(crate) use refusal::unreadable;
 use replay::ReplayMemory;
@@ -92,6 +95,8 @@ pub(crate) struct Proxy {
     rosters: Vec<Roster>,
     /// Where a route falls back on it.
     cache: Option<Arc<Cache>>,
+    /// Whether a route queues calls.
+    has_queue: bool,
     replay: ReplayMemory,
     uploads: Uploads,
     /// `listener.max_calls`
@@ -108,6 +113,8 @@ struct Lasting {
     strangers: Arc<Strangers>,
     /// Where spans are exported.
     otlp: Option<Otlp>,
+    /// Where calls wait; none where it cannot be used.
+    desk: Option<Desk>,
     salt: [u8; 16],
     seeds: Arc<AtomicU64>,
 }
@@ -153,11 +160,15 @@ pub(crate) async fn handle(
             request.uri().query(),
         )
     });
+    let owner = proxy
+        .has_queue
+        .then(|| queue::Tenant::of(request.headers(), request.uri().query()));
     let answer = match ingress::read(&proxy, request).await {
         Ok(mut call) => {
             waiting = Some(caller.waits());
             trace::name(&call, &mut context);
             place = call.place.take();
+            call.tenant = owner;
             call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
             let course = Course::new(&proxy, &call, &mut context);
             let ending = tokio::select! {
@@ -169,6 +180,10 @@ pub(crate) async fn handle(
                 .zip(call.slot.take())
                 .map(|(cache, slot)| Keeper::new(cache, slot));
             respond::respond(ending, call.facts.protocol(), context, keeper)
+        }
+        Err(Answered::Errand(errand, protocol)) => {
+            let tenant = owner.as_ref();
+            errand.run(&proxy, tenant, protocol, context).await
         }
         Err(Answered::Here(answer)) => respond::dressed(*answer, context),
         Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
@@ -193,6 +208,7 @@ impl Proxy {
             )?),
             rosters: Roster::all(&config),
             cache: wants_cache(&config).then(|| Arc::new(Cache::new(&config.cache))),
+            has_queue: crate::queue::is_wanted(&config),
             replay: ReplayMemory::new(&config.limits),
             uploads: Uploads::new(&config),
             places: places(&config),
@@ -202,12 +218,24 @@ impl Proxy {
                 outage: Arc::default(),
                 strangers: Arc::default(),
                 otlp,
+                desk: None,
                 salt,
                 seeds: Arc::new(AtomicU64::new(seed)),
             },
             guards,
             config: Arc::new(config),
         })
+    }
+
+    /// With the queue that its routes name, if that could be opened.
+    pub(crate) fn with_queue(mut self, desk: Option<Desk>) -> Self {
+        self.lasting.desk = desk;
+        self
+    }
+
+    /// The queue.
+    pub(crate) fn desk(&self) -> Option<&Desk> {
+        self.lasting.desk.as_ref()
     }
 
     /// The breakers.

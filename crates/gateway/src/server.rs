@@ -14,10 +14,11 @@ use crate::fleet::Gauge;
 use crate::live::{Live, Reader, ReloadError, Reloaded};
 use crate::observe::{self, Feed};
 use crate::proxy::Proxy;
+use crate::queue::Desk;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
 use crate::traffic::Traffic;
-use crate::{admin, fleet, otlp, proxy, state};
+use crate::{admin, fleet, otlp, proxy, queue, state};
 
 /// Most of an answer that waits in the system for its caller, in which a caller's slowness would be hidden for as long as it fills.
 const SEND_BUFFER: u32 = 64 << 10;
@@ -35,6 +36,8 @@ pub struct Gateway {
     pump: Option<Pump>,
     /// None where this replica stands alone.
     fleet: Option<Fleet>,
+    /// None where no call is queued.
+    desk: Option<Desk>,
     /// None where nothing is exported.
     otlp: Option<Otlp>,
     /// The exporter's, which has something to send when all others are done.
@@ -103,8 +106,11 @@ impl Gateway {
         let exporter = config.otlp.settings();
         let exporter = exporter.as_ref().map(otlp::start).transpose()?;
         let (otlp, courier) = exporter.unzip();
-        let proxy = Arc::new(Proxy::new(config, otlp.clone())?);
+        let settings = config.clone();
+        let proxy = Proxy::new(config, otlp.clone())?;
         let registry = proxy.registry().clone();
+        let desk = queue::open(&settings, registry.clock());
+        let proxy = Arc::new(proxy.with_queue(desk.clone()));
         let pump = kept.and_then(|kept| kept.restore(&registry));
         let tasks = Tasks::default();
         let live = Arc::new(Live::new(proxy, reader, tasks.clone()));
@@ -118,6 +124,7 @@ impl Gateway {
             live: Arc::clone(&live),
             pump,
             fleet,
+            desk,
             otlp,
             courier: Tasks::default(),
         };
@@ -127,7 +134,9 @@ impl Gateway {
             let metrics = proxy.metrics().clone();
             let meter = Meter::new(is_kept, gateway.pump.as_ref());
             let gauge = Gauge::new(is_fleet, gateway.fleet.as_ref());
-            otlp.observe(move || metrics.families(meter.read(), gauge.read()));
+            let desk = gateway.desk.clone();
+            let queue = move || desk.as_ref().map(Desk::state);
+            otlp.observe(move || metrics.families(meter.read(), gauge.read(), queue()));
         }
         let feed = Feed::default();
         let router = admin::router(admin::Admin::new(
@@ -145,6 +154,8 @@ impl Gateway {
         });
         let observing = observe::observe(Arc::clone(&live), feed);
         gateway.tasks.spawn_until_cut(observing);
+        let sending = proxy::send_on(Arc::clone(&live), gateway.tasks.clone());
+        gateway.tasks.spawn(sending);
         let traffic = Traffic::new(live, gateway.tasks.clone());
         gateway.tasks.spawn(traffic.accept(callers));
         tracing::info!(listen = %gateway.addr, admin_listen = %gateway.admin_addr, "serving");
@@ -196,6 +207,9 @@ impl Gateway {
         if let Some(fleet) = self.fleet.take() {
             // Its exchanges are bounded. One that panicked has nothing to give back.
             drop(tokio::task::spawn_blocking(|| fleet.leave()).await);
+        }
+        if let Some(desk) = self.desk.take() {
+            desk.close().await;
         }
         if let Some(pump) = self.pump.take() {
             state::flush(pump).await;

@@ -7,8 +7,7 @@
 //!
 //! What decides is without I/O: `member.rs` (what to offer, what to adopt, whose turn it is to probe) and `counts.rs` (what
 //! all have counted). `model.rs` runs the former through everything that can go wrong. `worker.rs` brings them to a
-//! registry (what it knows of one breaker: `part.rs`), `link.rs` to Redis (over the connections of `way.rs`, in the words of
-//! `wire.rs`).
+//! registry (what it knows of one breaker: `part.rs`), `link.rs` to Redis (over a `Line`, in the words of `wire.rs`).
 
 mod counts;
 mod error;
@@ -26,7 +25,6 @@ mod server;
 mod tests;
 mod translate;
 mod turn;
-mod way;
 mod wire;
 mod worker;
 

@@ -7,9 +7,11 @@
 //!
 //! A [`Pump`] looks at a registry's breakers from a thread of its own and writes what has changed: transitions at once,
 //! counts each second. No call waits for it; what it could not write in time it counts. A [`Store`] keeps one
-//! [`Record`] a breaker and, if it can, a history of [`Entry`]s. There is no async runtime here.
+//! [`Record`] a breaker and, if it can, a history of [`Entry`]s. A `Queue` keeps calls that are to be sent later. There is
+//! no async runtime here.
 //!
-//! Features, both by default: `sqlite` keeps state in a file, `redis` lets replicas meet in a `Fleet`.
+//! Features, both by default: `sqlite` keeps state in a file, `redis` lets replicas meet in a `Fleet`. A `Queue` needs one of
+//! them.
 //!
 //! ```
 //! use fuseline_core::{Clock, Kind, Outcome, Policy, Registry, ScopeName, State};
@@ -42,10 +44,17 @@ mod entry;
 mod error;
 #[cfg(feature = "redis")]
 mod fleet;
+#[cfg(feature = "redis")]
+mod line;
 mod memory;
 mod moment;
 mod pump;
+#[cfg(any(feature = "redis", feature = "sqlite"))]
+mod queue;
 mod record;
+#[cfg(test)]
+#[cfg(feature = "redis")]
+mod redis_server;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod store;
@@ -57,7 +66,14 @@ pub use fleet::{Fleet, FleetConfig, FleetError, FleetHealth, FleetStatus};
 pub use memory::Memory;
 pub use moment::{Boot, Moment};
 pub use pump::{Kept, Pump, Tally};
+#[cfg(feature = "redis")]
+pub use queue::RedisQueue;
+#[cfg(any(feature = "redis", feature = "sqlite"))]
+pub use queue::{
+    Digest, Found, Lease, NewCall, Outlook, Queue, QueueConfig, QueueError, Sent, Stage, Submitted,
+    Taken,
+};
 pub use record::{Counts, End, Reasons, Record, Window, WindowOf};
 #[cfg(feature = "sqlite")]
-pub use sqlite::Sqlite;
+pub use sqlite::{Sqlite, SqliteQueue};
 pub use store::{Batch, Store};

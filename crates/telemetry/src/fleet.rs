@@ -51,7 +51,7 @@ mod tests {
     #[test]
     fn how_the_fleet_fares_is_on_the_page_where_there_is_one() {
         let metrics = Metrics::new(&Registry::default(), Catalogue::default());
-        let page = |fleet| metrics.page(None, fleet).unwrap();
+        let page = |fleet| metrics.page(None, fleet, None).unwrap();
         assert!(!page(None).contains("fleet_"));
         let fleet = FleetState {
             is_degraded: true,

@@ -10,6 +10,7 @@ mod fleet;
 mod names;
 mod otlp;
 mod prometheus;
+mod queue;
 mod reloads;
 mod sums;
 mod traffic;
@@ -23,6 +24,7 @@ pub use otlp::{
     PostError, PostFuture, Upstream,
 };
 pub use prometheus::{CONTENT_TYPE, KeptState, Metrics};
+pub use queue::QueueState;
 pub use reloads::Reload;
 pub use traffic::{Attempts, CallOutcome, EndedCall};
 pub use transitions::{Observed, TransitionReader};

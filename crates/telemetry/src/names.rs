@@ -117,6 +117,39 @@ pub(crate) const FLEET_REPLICAS: (&str, &str) = (
     "Replicas at the last exchange, this one among them",
 );
 
+pub(crate) const QUEUE_KEPT: Counter = Counter {
+    name: "queue_queued",
+    help: "Calls that were taken into the queue",
+};
+pub(crate) const QUEUE_SENT: Counter = Counter {
+    name: "queue_sent",
+    help: "Calls from the queue that have got their answer",
+};
+pub(crate) const QUEUE_FAILED: Counter = Counter {
+    name: "queue_failed",
+    help: "Calls from the queue that have failed too often",
+};
+pub(crate) const QUEUE_EXPIRED: Counter = Counter {
+    name: "queue_expired",
+    help: "Calls that have waited in the queue for too long",
+};
+pub(crate) const QUEUE_REFUSED: Counter = Counter {
+    name: "queue_refused",
+    help: "Calls that found no room in the queue",
+};
+pub(crate) const QUEUE_WAITING: (&str, &str) = (
+    "queue_waiting",
+    "Calls in the queue that have no answer yet",
+);
+pub(crate) const QUEUE_BYTES: (&str, &str) = (
+    "queue_bytes",
+    "Bytes of the requests and results in the queue",
+);
+pub(crate) const QUEUE_FAILING: (&str, &str) = (
+    "queue_failing",
+    "1 while the queue cannot be read or written",
+);
+
 pub(crate) const STATE: (&str, &str) = (
     "breaker_state",
     "1 for the state that a breaker is in, 0 for the others",

@@ -14,6 +14,7 @@ use crate::catalogue::{Catalogue, Names};
 use crate::family::{Family, Series, Value};
 use crate::fleet::FleetState;
 use crate::names;
+use crate::queue::QueueState;
 use crate::reloads::{Reload, Reloads};
 use crate::traffic::{Attempts, EndedCall, Traffic};
 
@@ -47,7 +48,7 @@ pub struct KeptState {
 /// let metrics = Metrics::new(&Registry::default(), catalogue);
 /// metrics.attempt("openai", "gpt-5", Some(Kind::Timeout));
 /// let line = "attempts_total{provider=\"openai\",model=\"gpt-5\",outcome=\"failure\",kind=\"timeout\"} 1";
-/// assert!(metrics.page(None, None)?.contains(line));
+/// assert!(metrics.page(None, None, None)?.contains(line));
 /// # Ok::<(), std::fmt::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -106,13 +107,19 @@ impl Metrics {
     }
 
     /// What is counted at this moment, as data, but for the histograms; with how states are kept, where they are to be, and
-    /// how the fleet fares, where there is one.
-    pub fn families(&self, kept: Option<KeptState>, fleet: Option<FleetState>) -> Vec<Family> {
+    /// how the fleet and the queue fare, where there is one.
+    pub fn families(
+        &self,
+        kept: Option<KeptState>,
+        fleet: Option<FleetState>,
+        queue: Option<QueueState>,
+    ) -> Vec<Family> {
         let mut families = self.0.breakers.families();
         families.extend(self.0.traffic.families());
         families.extend(self.0.reloads.families());
         families.extend(kept.iter().flat_map(KeptState::families));
         families.extend(fleet.iter().flat_map(FleetState::families));
+        families.extend(queue.iter().flat_map(QueueState::families));
         families
     }
 
@@ -124,10 +131,11 @@ impl Metrics {
         &self,
         kept: Option<KeptState>,
         fleet: Option<FleetState>,
+        queue: Option<QueueState>,
     ) -> Result<String, fmt::Error> {
         let mut page = String::new();
         let mut metrics = prometheus_client::registry::Registry::default();
-        metrics.register_collector(Box::new(Page(self.families(kept, fleet))));
+        metrics.register_collector(Box::new(Page(self.families(kept, fleet, queue))));
         metrics.register_collector(Box::new(Arc::clone(&self.0.traffic)));
         encode(&mut page, &metrics)?;
         Ok(page)

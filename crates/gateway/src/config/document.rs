@@ -47,7 +47,6 @@ pub(super) struct Document<'t> {
     broken_lines: BTreeSet<usize>,
     /// A table's head could not be read.
     beheaded: bool,
-    told: BTreeSet<&'static str>,
     findings: Vec<Finding>,
     pub(super) secrets: Secrets<'t>,
     /// How values are shown that are not shown as written.
@@ -75,7 +74,6 @@ impl<'t> Document<'t> {
             spots: BTreeMap::new(),
             broken_lines: BTreeSet::new(),
             beheaded: false,
-            told: BTreeSet::new(),
             findings: Vec::new(),
             secrets,
             shown: BTreeMap::new(),
@@ -138,18 +136,6 @@ impl<'t> Document<'t> {
             value: None,
             ..finding
         });
-    }
-
-    /// Notes, once for each name, that what stands at a key has no effect yet.
-    pub(super) fn note_later(&mut self, key: &str, name: &'static str) {
-        if self.told.insert(name) {
-            let finding = self.finding(Severity::Note, key, "not in effect yet".to_owned());
-            self.push(Finding {
-                key: Some(name.to_owned()),
-                value: None,
-                ..finding
-            });
-        }
     }
 
     /// What stands at this key is a secret.

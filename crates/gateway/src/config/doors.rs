@@ -1,4 +1,4 @@
-//! Whom the listeners let in, and where the fleet is: judged on what holds once flags are laid over the file.
+//! Whom the listeners let in, where the fleet is, and where the queue: judged on what holds once flags are laid over the file.
 
 use std::net::SocketAddr;
 
@@ -7,7 +7,7 @@ use secrecy::ExposeSecret;
 
 use super::check::Survey;
 use super::document::Document;
-use super::{Config, Overrides};
+use super::{Config, Credential, OnExhausted, Overrides, Provider, QueuePlace, Route};
 
 /// A listener that others can reach asks who they are, or says that it does not.
 pub(super) fn check(
@@ -64,6 +64,56 @@ pub(super) fn fleet(config: &Config, document: &mut Document<'_>) {
             "write redis://user:password@host:port/database, or rediss:// for TLS; several host:port with commas between them",
         );
     }
+}
+
+/// Calls that wait have a place, and can be sent without their callers.
+pub(super) fn queue(config: &Config, over: &Overrides, document: &mut Document<'_>) {
+    let (store, has_state) = (config.queue.store, config.state.is_some());
+    match store {
+        Some(QueuePlace::Fleet) if config.fleet.is_none() => document.mistake(
+            "queue.store",
+            "has no fleet",
+            "set fleet, or write store = \"state\"",
+        ),
+        Some(QueuePlace::State) if !has_state => document.mistake(
+            "queue.store",
+            "has no state file",
+            "set state to a file, or write store = \"fleet\"",
+        ),
+        _ => {}
+    }
+    let is_homeless = store.is_none() && !has_state && config.fleet.is_none();
+    for (at, route) in config.routes.iter().enumerate() {
+        let steps = &route.on_exhausted;
+        let Some(step) = steps.iter().position(|step| *step == OnExhausted::Queue) else {
+            continue;
+        };
+        let key = format!("routes[{at}].on_exhausted[{step}]");
+        if is_homeless {
+            let state = over.state.as_ref().map_or("state", |_| "--state");
+            let remedy = format!("set {state} to a file, or fleet");
+            document.mistake(&key, "has no place where calls could wait", remedy);
+        }
+        if !has_own_key(config, route) {
+            let remedy =
+                "give one of the route's providers an api_key; a caller's own key is never stored";
+            document.mistake(
+                &key,
+                "has no key by which calls could be sent later",
+                remedy,
+            );
+        }
+    }
+}
+
+/// Whether one of the route's targets is called with a key of the gateway's own, as far as they could be read.
+fn has_own_key(config: &Config, route: &Route) -> bool {
+    let is_callers = |provider: &Provider| matches!(provider.credential, Credential::Caller);
+    let mut providers = route
+        .targets
+        .iter()
+        .map(|target| config.providers.get(&target.provider));
+    route.targets.is_empty() || providers.any(|found| !found.is_some_and(is_callers))
 }
 
 impl Config {

@@ -19,6 +19,7 @@ use super::otlp::{self, OtlpSpec};
 use super::overrides::Overrides;
 use super::pool::PoolSpec;
 use super::provider::Provider;
+use super::queue::QueueSpec;
 use super::reader::{Choices, Section};
 use super::reference::Row;
 use super::route::{OnExhausted, Route};
@@ -159,6 +160,7 @@ impl Sources<'_> {
             survey.check(&config.classifier(), &mut document);
             doors::check(&config, &survey, self.overrides, &mut document);
             doors::fleet(&config, &mut document);
+            doors::queue(&config, self.overrides, &mut document);
             otlp::check(self.overrides, &mut document);
         }
         let findings = document.into_findings();
@@ -232,6 +234,7 @@ impl Config {
             otlp: section.table("otlp", OtlpSpec::read),
             webhooks: section.list("webhooks", Webhook::read),
             cache: section.table("cache", CacheSpec::read),
+            queue: section.table("queue", QueueSpec::read),
             breaker: section.table("breaker", breaker::read),
             pass_through: false,
             providers: section.named("providers", |name, section| {
@@ -251,11 +254,22 @@ impl Config {
         if section.is_listing() {
             return config;
         }
-        let mut steps = config.routes.iter().flat_map(|route| &route.on_exhausted);
-        if section.has("cache") && !steps.any(|step| *step == OnExhausted::Cache) {
-            section
-                .document
-                .note("cache", "no route's on_exhausted names \"cache\"");
+        let steps = || config.routes.iter().flat_map(|route| &route.on_exhausted);
+        for (key, step, problem) in [
+            (
+                "cache",
+                OnExhausted::Cache,
+                "no route's on_exhausted names \"cache\"",
+            ),
+            (
+                "queue",
+                OnExhausted::Queue,
+                "no route's on_exhausted names \"queue\"",
+            ),
+        ] {
+            if section.has(key) && !steps().any(|found| *found == step) {
+                section.document.note(key, problem);
+            }
         }
         if !section.has("providers") && !section.has("routes") {
             config.pass_through = true;

@@ -6,7 +6,7 @@ use super::document::Document;
 use super::{Config, entry};
 
 /// The keys that hold until the process ends.
-pub(super) const LASTING: [&str; 10] = [
+pub(super) const LASTING: [&str; 11] = [
     "listen",
     "admin_listen",
     "state",
@@ -17,6 +17,7 @@ pub(super) const LASTING: [&str; 10] = [
     "max_breakers",
     "listener.max_connections",
     "otlp",
+    "queue",
 ];
 
 impl Config {
@@ -45,6 +46,7 @@ impl Config {
                 &in_force.listener.max_connections,
             ),
             keep(&mut self.otlp, &in_force.otlp),
+            keep(&mut self.queue, &in_force.queue),
         ];
         for (key, is_other) in LASTING.into_iter().zip(are_others) {
             entry::copy(&mut self.entries, key, &in_force.entries);

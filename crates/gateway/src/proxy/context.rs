@@ -1,6 +1,7 @@
 //! `Context`: what is known of one call while it runs, for its answer's headers and its line in the log.
 
 mod over;
+mod purpose;
 mod tally;
 mod text;
 
@@ -12,12 +13,15 @@ use fuseline_llm::{Price, Target, Usage, Verdict};
 use fuseline_telemetry::{CallOutcome, CallSpan, Metrics, Upstream};
 use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use tokio::sync::oneshot;
 
 use super::guard::state_of;
 use super::story::Story;
 use super::streamed::Streamed;
 use super::way::Way;
 use crate::caller::Caller;
+pub(crate) use purpose::Delivered;
+use purpose::Purpose;
 use tally::{Tally, Told};
 use text::{MAX_WHY, header_text, new_id};
 
@@ -41,6 +45,7 @@ pub(crate) struct Context {
     why: String,
     story: Story,
     streamed: Option<Streamed>,
+    purpose: Purpose,
     /// By a plain answer.
     used: Usage,
     /// Of who answers.
@@ -58,6 +63,8 @@ pub(crate) enum Answerer {
     LastResort,
     /// The last good answer.
     Cache,
+    /// Nobody yet: the call waits.
+    Queue,
 }
 
 impl Answerer {
@@ -67,6 +74,7 @@ impl Answerer {
             Self::First | Self::Fallback => None,
             Self::LastResort => Some("target"),
             Self::Cache => Some("cache"),
+            Self::Queue => Some("queue"),
         }
     }
 }
@@ -95,10 +103,23 @@ impl Context {
             why: String::new(),
             story: Story::default(),
             streamed: None,
+            purpose: Purpose::Call,
             used: Usage::default(),
             price: None,
             span,
         }
+    }
+
+    /// It is no call, and is not counted as one.
+    pub(crate) fn is_errand(&mut self) {
+        self.purpose = Purpose::Errand;
+    }
+
+    /// Tells how the call has ended once it has, whichever way.
+    pub(crate) fn delivery(&mut self) -> oneshot::Receiver<Delivered> {
+        let (teller, end) = oneshot::channel();
+        self.purpose = Purpose::Delivery(teller);
+        end
     }
 
     pub(crate) fn id(&self) -> &str {
@@ -165,6 +186,15 @@ impl Context {
         self.price = None;
         self.answerer = Answerer::Cache;
         self.kind = None;
+    }
+
+    /// Nobody answers, and the call waits.
+    pub(crate) fn queued(&mut self, id: &str) {
+        self.because(format_args!("queued as {id}"));
+        self.target = None;
+        self.price = None;
+        self.answerer = Answerer::Queue;
+        self.kind = Some(Kind::Local);
     }
 
     /// Whether what came of the call so far is a success.
@@ -305,7 +335,8 @@ impl Context {
     }
 
     fn outcome(&self) -> CallOutcome {
-        let is_answered = self.kind.is_none() || self.status.is_none();
+        let is_answered =
+            self.kind.is_none() || self.status.is_none() || self.answerer == Answerer::Queue;
         if self.attempts == 0 && !is_answered {
             CallOutcome::Rejected
         } else {

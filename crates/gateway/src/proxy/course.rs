@@ -19,6 +19,7 @@ use super::exchange::{Answer, Came, Flow};
 use super::exhausted::{Exhausted, Left};
 use super::ingress::Call;
 use super::outage::OURS;
+use super::queue::Receipt;
 use super::refusal::{Cause, Refusal};
 use super::roster::Seat;
 use super::way::{NO_ROOM, Way, admit};
@@ -31,6 +32,8 @@ pub(crate) enum Ending {
     Answered(Answer<Option<Incoming>>, Repeating),
     /// The caller gets an answer of the past, which is so old.
     Recalled(Kept, Duration),
+    /// The caller gets no answer yet: his call waits.
+    Queued(Receipt),
     /// The caller gets an answer of ours.
     Refused(Refusal),
 }
@@ -309,6 +312,7 @@ impl<'c> Course<'c> {
         match exhausted.next(reason, plan, ways, context).await {
             Some(Left::Step(step)) => Err(step),
             Some(Left::Recalled(kept, age)) => Ok(Ending::Recalled(kept, age)),
+            Some(Left::Queued(receipt)) => Ok(Ending::Queued(receipt)),
             None => Ok(self.end(reason)),
         }
     }

@@ -5,9 +5,11 @@
 //! | a target, a route | the call goes on to targets that it has not been at, under their own breakers and within its own limits; after a route's targets come that route's own steps |
 //! | `wait` | waits for the soonest recovery, as often as it takes and `max_wait` allows in all, and asks again |
 //! | `cache` | the last good answer to the same request by the same tenant |
+//! | `queue` | the call is stored, and sent when a circuit closes |
 //!
-//! A step that cannot be taken is passed over. Only `cache` is left where the call's time or attempts are spent, or where
-//! it may be running somewhere still; nothing is where the last answer is the caller's to mend.
+//! A step that cannot be taken is passed over. Only `cache` and `queue` are left where the call's time or attempts are spent,
+//! only `cache` where it may be running somewhere still; nothing is where the last answer is the caller's to mend, or where the
+//! call comes from the queue.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -17,7 +19,8 @@ use fuseline_llm::{Fallback, Operation, Plan, Reason, Step};
 use super::Proxy;
 use super::cache::Kept;
 use super::context::{Answerer, Context};
-use super::ingress::Call;
+use super::ingress::{Call, Origin};
+use super::queue::Receipt;
 use super::way::{Way, admit};
 use crate::config::{self, Elsewhere, OnExhausted};
 
@@ -36,12 +39,16 @@ pub(crate) enum Left {
     Step(Step),
     /// The caller gets this, which is so old.
     Recalled(Kept, Duration),
+    /// The caller gets this, and comes back.
+    Queued(Receipt),
 }
 
 impl<'c> Exhausted<'c> {
     pub(crate) fn new(proxy: &'c Proxy, call: &'c Call) -> Self {
         let route = proxy.route(call);
-        let route = route.filter(|_| call.facts.operation() == Operation::Create);
+        let route = route.filter(|_| {
+            call.facts.operation() == Operation::Create && call.origin == Origin::Caller
+        });
         Self {
             proxy,
             call,
@@ -91,6 +98,10 @@ impl<'c> Exhausted<'c> {
                         let now = context.now();
                         Left::Step(plan.next(|target| admit(ways, context, target, now), now))
                     })
+                }
+                OnExhausted::Queue if reason != Reason::UnknownEnd => {
+                    let receipt = self.proxy.enqueue(self.call, context).await;
+                    receipt.map(Left::Queued)
                 }
                 OnExhausted::Elsewhere(_) | OnExhausted::Queue | OnExhausted::Wait => None,
             };

@@ -17,6 +17,7 @@ use super::coding;
 use super::headers;
 use super::memory::Share;
 use super::own::{greeting, model_list, protocol_of};
+use super::queue::{Errand, Tenant};
 use super::refusal::Refusal;
 use super::replay::Replay;
 use super::respond::Body;
@@ -49,11 +50,23 @@ pub(crate) struct Call {
     pub(crate) is_repeated: bool,
     /// Where its answer may be kept; filled by whoever keeps it.
     pub(crate) slot: Option<Slot>,
+    /// Whose it is, where calls may be queued.
+    pub(crate) tenant: Option<Tenant>,
+    pub(crate) origin: Origin,
     pub(crate) replay: Replay,
     /// Among the calls at once; taken by whoever sends the answer.
     pub(crate) place: Option<OwnedSemaphorePermit>,
     /// Of the memory for bodies.
     pub(crate) _share: Share,
+}
+
+/// Who sends a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// A caller, who waits.
+    Caller,
+    /// The queue: with the gateway's own keys, and to the route's own targets.
+    Queue,
 }
 
 /// Where a call goes.
@@ -69,6 +82,8 @@ pub(crate) enum Lane {
 pub(crate) enum Answered {
     /// The gateway knows the answer.
     Here(Box<Response<Body>>),
+    /// It is about a call that waits.
+    Errand(Errand, Protocol),
     /// It may not go on.
     Refused(Refusal, Protocol),
 }
@@ -104,6 +119,11 @@ pub(crate) async fn read(proxy: &Proxy, request: Request<Incoming>) -> Result<Ca
     }
     if !address::stays_below(&path) {
         return Err(refuse(Refusal::no_path(&path)));
+    }
+    if proxy.has_queue
+        && let Some(errand) = Errand::of(&request)
+    {
+        return Err(Answered::Errand(errand, protocol));
     }
     if let Some(list) = model_list(config, protocol, &request) {
         return Err(Answered::Here(Box::new(list)));
@@ -147,6 +167,8 @@ pub(crate) async fn read(proxy: &Proxy, request: Request<Incoming>) -> Result<Ca
         budget: steering.budget,
         is_repeated: steering.is_repeated,
         slot: None,
+        tenant: None,
+        origin: Origin::Caller,
         replay,
         place: Some(place),
         _share: upload.share,

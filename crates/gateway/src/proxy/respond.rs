@@ -15,6 +15,7 @@ use super::course::{Ending, Repeating};
 use super::exchange::{Answer, Flow};
 use super::headers;
 use super::passing::{Passing, Watch};
+use super::queue::queued;
 use super::refusal::Refusal;
 use super::streaming::Streaming;
 
@@ -87,6 +88,7 @@ pub(crate) fn respond(
             dressed(Response::from_parts(head, body), context)
         }
         Ending::Recalled(kept, age) => recalled(kept, age, context),
+        Ending::Queued(receipt) => queued(&receipt, context),
         Ending::Refused(refusal) => refused(refusal, protocol, context),
     }
 }

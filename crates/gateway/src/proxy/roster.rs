@@ -35,6 +35,11 @@ pub(crate) struct Stop {
 }
 
 impl Roster {
+    /// Where its route's own targets stand.
+    pub(crate) fn own_stops(&self) -> impl Iterator<Item = &Stop> {
+        self.stops.iter().take(self.own)
+    }
+
     /// By route, or by provider where they are passed through.
     pub(crate) fn all(config: &Config) -> Vec<Self> {
         if config.pass_through {

@@ -49,6 +49,7 @@ impl Proxy {
             clients,
             rosters,
             cache: wants_cache(&config).then(cache),
+            has_queue: crate::queue::is_wanted(&config),
             replay: self.replay.with(&config.limits),
             uploads: self.uploads.with(&config),
             places: if config.listener.max_calls == self.config.listener.max_calls {

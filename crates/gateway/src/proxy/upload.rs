@@ -40,6 +40,11 @@ impl Uploads {
         }
     }
 
+    /// A share of the memory, for a body that is here already.
+    pub(crate) fn share(&self) -> Share {
+        self.memory.share()
+    }
+
     /// The same bytes within other limits.
     pub(crate) fn with(&self, config: &Config) -> Self {
         Self {

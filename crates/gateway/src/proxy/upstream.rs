@@ -128,7 +128,7 @@ pub(super) fn key_in(pair: &str) -> Option<&str> {
 }
 
 /// A key in the query is the caller's and stays here.
-fn without_key(query: &str) -> std::borrow::Cow<'_, str> {
+pub(super) fn without_key(query: &str) -> std::borrow::Cow<'_, str> {
     if !query.split('&').any(|pair| key_in(pair).is_some()) {
         return query.into();
     }

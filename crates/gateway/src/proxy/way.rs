@@ -12,7 +12,7 @@ use secrecy::ExposeSecret as _;
 
 use super::context::{Answerer, Context};
 use super::headers::CREDENTIALS;
-use super::ingress::Call;
+use super::ingress::{Call, Origin};
 use super::roster::{Roster, Seat};
 use super::upstream::{Keys, Upstream, key_in};
 use super::{BuildError, Proxy};
@@ -45,6 +45,13 @@ pub(crate) struct Way<'p> {
     pub(crate) is_aside: bool,
     /// Whether the caller has been told that all its places are taken.
     is_told_full: bool,
+}
+
+impl Call {
+    /// A call that comes from the queue has no key of its caller's any more.
+    fn may_go(&self, way: &Way<'_>) -> bool {
+        self.origin == Origin::Caller || way.key.is_some()
+    }
 }
 
 impl Way<'_> {
@@ -111,7 +118,8 @@ impl Proxy {
                 Answerer::Fallback
             };
             let (provider, model) = (&stop.target.provider, stop.target.model.as_deref());
-            for way in self.ways_to(call, provider, model, answerer, now) {
+            let to = self.ways_to(call, provider, model, answerer, now);
+            for way in to.into_iter().filter(|way| call.may_go(way)) {
                 let known = ways.iter().position(|other| other.target == way.target);
                 let place = known.unwrap_or(ways.len());
                 by_stop.entry(at).or_default().push(place);

@@ -38,7 +38,7 @@ api_key = { env = "A_KEY" }
 [[routes]]
 model = "*"
 targets = [{ provider = "a" }]
-on_exhausted = ["queue"]
+[cache]
 "#;
 
 #[test]
@@ -46,13 +46,13 @@ fn check_tells_mistakes_and_notes_and_exits_with_1_only_for_mistakes() {
     let (code, out, err) = in_folder(GOOD, &["check"], &[("A_KEY", "sk-canary")]);
     assert_eq!(
         out,
-        "fuseline.toml:9: note: queue: not in effect yet\nfuseline.toml: no mistakes\n"
+        "fuseline.toml:9: note: cache: no route's on_exhausted names \"cache\"\nfuseline.toml: no mistakes\n"
     );
     assert_eq!((code, err.as_str()), (Some(0), ""));
     let (code, out, _) = in_folder(GOOD, &["check"], &[]);
     let expected = "fuseline.toml:5: providers.a.api_key.env = \"A_KEY\": is not set in the environment; \
                     set the variable, or correct its name\n\
-                    fuseline.toml:9: note: queue: not in effect yet\n\
+                    fuseline.toml:9: note: cache: no route's on_exhausted names \"cache\"\n\
                     fuseline.toml: 1 mistake\n";
     assert_eq!((code, out.as_str()), (Some(1), expected));
     let (code, out, _) = in_folder("", &["check"], &[]);
@@ -94,9 +94,9 @@ fn check_in_json_holds_the_same() {
                 "severity": "note",
                 "file": "fuseline.toml",
                 "line": 9,
-                "key": "queue",
+                "key": "cache",
                 "value": null,
-                "problem": "not in effect yet",
+                "problem": "no route's on_exhausted names \"cache\"",
                 "remedy": null,
             },
         ],
@@ -253,7 +253,7 @@ fn serve_names_what_has_no_effect_yet_serves_and_stops_on_a_signal() {
         let note = serving.line();
         assert_eq!(
             note["message"],
-            "fuseline.toml:9: note: queue: not in effect yet"
+            "fuseline.toml:9: note: cache: no route's on_exhausted names \"cache\""
         );
         let started = serving.line();
         assert_eq!(started["message"], "serving");

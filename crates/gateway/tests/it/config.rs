@@ -131,7 +131,7 @@ trip = [{ rule = "rate", threshold = 2, window = "60s", min_calls = 1 }]
     let expected = [
         r#"fuseline.toml:2: listen = "nowhere": is no address to listen on; write an IP address with a port such as "127.0.0.1:8080" or "[::1]:8080""#,
         r#"fuseline.toml:3: drain = 5: is a whole number; write a duration such as "30s", "2m" or "500ms""#,
-        r#"fuseline.toml:4: oops: unknown key; the keys here are listen, admin_listen, admin_token, state, fleet, fleet_prefix, log, log_format, client_tokens, ca_file, max_body, replay_limit, replay_memory, max_breakers, drain_delay, drain, cancel_counts_after, listener, pool, timeouts, heartbeats, otlp, webhooks, cache, breaker, providers, routes, models, classify, allow_anonymous"#,
+        r#"fuseline.toml:4: oops: unknown key; the keys here are listen, admin_listen, admin_token, state, fleet, fleet_prefix, log, log_format, client_tokens, ca_file, max_body, replay_limit, replay_memory, max_breakers, drain_delay, drain, cancel_counts_after, listener, pool, timeouts, heartbeats, otlp, webhooks, cache, queue, breaker, providers, routes, models, classify, allow_anonymous"#,
         r#"fuseline.toml:8: providers.main.base_url = "htp://h/v1": begins with neither http:// nor https://; write a URL such as "https://api.openai.com/v1""#,
         r#"fuseline.toml:9: providers.main.api_key.env = "GONE": is not set in the environment; set the variable, or correct its name"#,
         r#"fuseline.toml:12: routes[0].model = "a[": is no glob; write a model name or a glob such as "gpt-*""#,
@@ -198,25 +198,42 @@ fn what_is_allowed_and_worth_knowing_is_noted() {
 }
 
 #[test]
-fn a_key_without_effect_yet_is_named_once() {
-    let routes = |more: &str| {
+fn what_on_exhausted_needs_is_told_and_what_is_so_anyway_needs_no_note() {
+    let routes = |key: &str, more: &str| {
         format!(
-            "[providers.a]\nprotocol = \"openai\"\nbase_url = \"http://h\"\nauth = \"caller\"\n\
+            "[providers.a]\nprotocol = \"openai\"\nbase_url = \"http://h\"\n{key}\n\
              [[routes]]\nmodel = \"x\"\ntargets = [{{ provider = \"a\" }}]\n{more}\
              [[routes]]\nmodel = \"y\"\ntargets = [{{ provider = \"a\" }}]\n{more}"
         )
     };
-    let found = notes(&routes("on_exhausted = [\"wait\", \"queue\"]\n"));
-    assert_eq!(found, ["fuseline.toml:8: note: queue: not in effect yet"]);
-    assert_eq!(
-        notes(&routes(
-            "on_exhausted = [\"wait\", \"cache\", \"a/small\"]\n"
-        )),
-        [""; 0],
-        "what is so anyway needs no note"
+    let (own, callers) = ("api_key = \"k\"", "auth = \"caller\"");
+    let queue = "on_exhausted = [\"wait\", \"queue\"]\n";
+    for more in [
+        "",
+        queue,
+        "on_exhausted = [\"wait\", \"cache\", \"a/small\"]\n",
+    ] {
+        assert_eq!(notes(&routes(own, more)), [""; 0]);
+    }
+    let fleet = format!(
+        "fleet = \"redis://h\"\nstate = \"off\"\n{}",
+        routes(own, queue)
     );
-    assert_eq!(notes(&routes("")), [""; 0]);
-    assert_eq!(notes(&format!("state = \"off\"\n{}", routes(""))), [""; 0]);
+    assert_eq!(notes(&fleet), [""; 0]);
+    let homeless = format!("state = \"off\"\n{}", routes(own, queue));
+    assert_eq!(
+        mistakes(&homeless)[0],
+        "fuseline.toml:9: routes[0].on_exhausted[1] = \"queue\": has no place where calls could wait; set state to a file, or fleet"
+    );
+    assert_eq!(
+        mistakes(&routes(callers, queue))[1],
+        "fuseline.toml:12: routes[1].on_exhausted[1] = \"queue\": has no key by which calls could be sent later; give one of the route's providers an api_key; a caller's own key is never stored"
+    );
+    let unused = notes(&format!("{}[queue]\nttl = \"1h\"\n", routes(own, "")));
+    assert_eq!(
+        unused,
+        ["fuseline.toml:11: note: queue: no route's on_exhausted names \"queue\""]
+    );
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! Replicas that act as one over a real Redis: gateways in this process, and programs that can be killed.
 
 mod processes;
-mod redis;
-mod secured;
+pub(crate) mod redis;
+pub(crate) mod secured;
 mod trouble;
 
 use fuseline_gateway::Gateway;

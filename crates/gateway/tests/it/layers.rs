@@ -6,11 +6,11 @@ use fuseline_core::{
     Count, Kind, KindSpec, Mode, OnSuccess, Per, Policy, PolicySpec, Preset, State, TripRule,
 };
 use fuseline_gateway::config::{
-    self, Config, Elsewhere, LogFormat, OnExhausted, OnKind, Price, Strategy, Target, Timeouts,
-    WebhookFormat,
+    self, Config, Elsewhere, LogFormat, OnExhausted, OnKind, Price, QueuePlace, Strategy, Target,
+    Timeouts, WebhookFormat,
 };
 
-use crate::config::{good, load, notes};
+use crate::config::{good, load};
 
 const fn secs(count: u64) -> Duration {
     Duration::from_secs(count)
@@ -356,14 +356,21 @@ fn the_template_says_what_holds_anyway() {
 }
 
 #[test]
-fn keys_without_effect_yet_are_each_named_once() {
-    let mut found = notes(include_str!("full.toml"));
-    let count = found.len();
-    found.dedup();
-    assert_eq!(found.len(), count);
-    assert!(
-        found.contains(&"fuseline.toml:61: note: queue: not in effect yet".to_owned()),
-        "{found:#?}"
+fn the_queue_arrives_whole() {
+    let queue = full().queue;
+    assert_eq!(queue.store, Some(QueuePlace::State));
+    assert_eq!(
+        (queue.max_calls, queue.max_bytes, queue.max_entry),
+        (50, 16 << 20, 256 << 10)
     );
-    assert!(!format!("{found:?}").contains("cancel_counts_after"));
+    assert_eq!((queue.expires, queue.ttl), (secs(7_200), secs(3_600)));
+    assert_eq!((queue.in_flight, queue.attempts), (4, 7));
+    let queue = good("").queue;
+    assert_eq!(queue.store, None);
+    assert_eq!(
+        (queue.max_calls, queue.max_bytes, queue.max_entry),
+        (1_000, 256 << 20, 8 << 20)
+    );
+    assert_eq!((queue.expires, queue.ttl), (secs(86_400), secs(86_400)));
+    assert_eq!((queue.in_flight, queue.attempts), (1, 5));
 }

@@ -34,6 +34,7 @@ mod otlp;
 mod outage;
 mod pool;
 mod proxy;
+mod queue;
 mod raw;
 mod reload;
 mod replay;

@@ -22,9 +22,15 @@ use tokio::net::TcpStream;
 /// Longer than anything here takes, shorter than a test run may hang.
 pub(crate) const SOON: Duration = Duration::from_secs(10);
 
-/// Reads a configuration with both listeners on free ports.
+/// Reads a configuration with both listeners on free ports, and without state.
 pub(crate) fn config(text: &str) -> Config {
-    let head = "listen = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\nstate = \"off\"\n";
+    config_with("off", text)
+}
+
+/// The same with this `state`.
+pub(crate) fn config_with(state: &str, text: &str) -> Config {
+    let head =
+        format!("listen = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\nstate = {state:?}\n");
     let mut file = tempfile::NamedTempFile::new().unwrap();
     write!(file, "{head}{text}").unwrap();
     let sources = Sources {

@@ -3,10 +3,7 @@
 mod cluster;
 
 use std::cell::{Cell, RefCell};
-use std::io::{BufRead as _, BufReader};
-use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use fuseline_core::{ScopeName, State};
@@ -19,63 +16,7 @@ use super::link::Link;
 use super::message::{Ask, Offer, Record, Request, Weight};
 use super::server::Shelf;
 use super::turn::{Index, Server as _, Turn};
-
-/// A `redis-server` on a free port, ended with the test.
-struct Redis {
-    child: Child,
-    port: u16,
-    _folder: tempfile::TempDir,
-}
-
-impl Redis {
-    fn start(more: &[&str]) -> Self {
-        let port = free_port();
-        let folder = tempfile::tempdir().unwrap();
-        let mut child = Self::command(port, folder.path())
-            .args(more)
-            .spawn()
-            .expect("redis-server is installed by scripts/setup.sh");
-        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
-        let ready = lines
-            .map_while(Result::ok)
-            .any(|line| line.contains("Ready to accept connections"));
-        assert!(ready, "redis-server does not start");
-        Self {
-            child,
-            port,
-            _folder: folder,
-        }
-    }
-
-    fn command(port: u16, folder: &Path) -> Command {
-        let mut command = Command::new("redis-server");
-        command
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1"])
-            .args(["--save", "", "--appendonly", "no"])
-            .current_dir(folder)
-            .stdout(Stdio::piped());
-        command
-    }
-
-    fn link(&self, me: u64) -> Link {
-        let url = format!("redis://127.0.0.1:{}/3", self.port);
-        linked(&url, "test", me).unwrap()
-    }
-
-    fn ask(&self, words: &[&str]) -> String {
-        let mut command = Command::new("redis-cli");
-        command.args(["-p", &self.port.to_string(), "-n", "3"]);
-        let output = command.args(words).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    }
-}
-
-impl Drop for Redis {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
+use crate::redis_server::Redis;
 
 fn linked(url: &str, prefix: &str, replica: u64) -> Result<Link, FleetError> {
     Link::new(&FleetConfig {
@@ -86,9 +27,8 @@ fn linked(url: &str, prefix: &str, replica: u64) -> Result<Link, FleetError> {
     })
 }
 
-fn free_port() -> u16 {
-    let free = TcpListener::bind("127.0.0.1:0").unwrap();
-    free.local_addr().unwrap().port()
+fn link(redis: &Redis, me: u64) -> Link {
+    linked(&redis.url(), "test", me).unwrap()
 }
 
 fn record(state: State, until: u64, by: &str) -> Record {
@@ -193,7 +133,7 @@ fn turn(requests: Vec<Request>) -> Turn {
 #[test]
 fn the_script_does_what_its_twin_does() {
     let redis = Redis::start(&[]);
-    let links = [10, 11, 12].map(|me| RefCell::new(redis.link(me)));
+    let links = [10, 11, 12].map(|me| RefCell::new(link(&redis, me)));
     let present = links[0]
         .borrow_mut()
         .turn(&turn(Vec::new()))
@@ -238,7 +178,7 @@ fn the_script_does_what_its_twin_does() {
 #[test]
 fn report_90_a_connection_that_died_is_followed_by_another() {
     let redis = Redis::start(&[]);
-    let mut link = redis.link(10);
+    let mut link = link(&redis, 10);
     link.turn(&turn(Vec::new())).unwrap();
     redis.ask(&["CLIENT", "KILL", "TYPE", "normal"]);
     assert!(link.turn(&turn(Vec::new())).is_err(), "it was dead");
@@ -248,7 +188,7 @@ fn report_90_a_connection_that_died_is_followed_by_another() {
 #[test]
 fn forgotten_scripts_are_told_again() {
     let redis = Redis::start(&[]);
-    let mut link = redis.link(10);
+    let mut link = link(&redis, 10);
     link.turn(&turn(Vec::new())).unwrap();
     redis.ask(&["SCRIPT", "FLUSH"]);
     let present = link.turn(&turn(Vec::new())).unwrap().present.unwrap();
@@ -319,7 +259,7 @@ fn a_user_of_its_own_needs_few_commands_and_one_pattern_of_keys() {
 #[test]
 fn a_frozen_server_costs_no_more_than_its_limit() {
     let redis = Redis::start(&[]);
-    let mut link = redis.link(10);
+    let mut link = link(&redis, 10);
     link.turn(&turn(Vec::new())).unwrap();
     let signal = |name: &str| {
         let pid = redis.child.id().to_string();
@@ -342,7 +282,7 @@ fn a_frozen_server_costs_no_more_than_its_limit() {
 #[test]
 fn report_94_a_key_that_is_broken_is_begun_anew() {
     let redis = Redis::start(&[]);
-    let mut link = redis.link(10);
+    let mut link = link(&redis, 10);
     let key = r#"test:{["provider","p",null]}"#;
     let breakages: [&[&str]; 6] = [
         &["SET", key, "garbage"],
@@ -380,7 +320,7 @@ fn report_94_a_key_that_is_broken_is_begun_anew() {
 #[test]
 fn report_103_every_key_ends_some_time_after_what_it_tells() {
     let redis = Redis::start(&[]);
-    let mut link = redis.link(10);
+    let mut link = link(&redis, 10);
     let index = Index {
         look_back: 0,
         names: vec![ScopeName::provider("p0")],

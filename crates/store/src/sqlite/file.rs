@@ -69,6 +69,16 @@ pub(super) fn lock(path: &Path) -> Result<File, StoreError> {
     }
 }
 
+/// Makes an empty file that nobody but its owner may read; what SQLite lays beside it is as private as it is.
+pub(super) fn make_private(path: &Path) -> Result<(), StoreError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let made = options.open(path).map(drop);
+    made.map_err(|cause| refused(path, cause))
+}
+
 /// Moves a damaged file aside, with its log of what was written last. One that was moved before is replaced.
 pub(super) fn set_aside(path: &Path) -> Result<PathBuf, StoreError> {
     let moved_to = with_end(path, ".damaged");

@@ -173,10 +173,10 @@ fn key(name: &ScopeName) -> (&'static str, &str, &str) {
 }
 
 /// SQLite knows signed numbers only. What is beyond them is farther away than matters.
-fn signed(number: u64) -> i64 {
+pub(super) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-fn unsigned(number: i64) -> u64 {
+pub(super) fn unsigned(number: i64) -> u64 {
     u64::try_from(number).unwrap_or(0)
 }

@@ -2,6 +2,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::PathBuf;
 
 use fuseline_core::{Breaker, Policy, ScopeName, State, Tick};
 use tempfile::TempDir;
@@ -115,7 +116,7 @@ fn damage_that_shows_while_it_runs_is_moved_aside_and_everything_asked_for() {
     file.seek(SeekFrom::Start(4_096)).unwrap();
     file.write_all(&vec![0x5a; usize::try_from(size).unwrap() - 4_096])
         .unwrap();
-    let connection = kept.connection.as_ref().unwrap();
+    let connection = kept.database.connection.as_ref().unwrap();
     connection.execute_batch("PRAGMA shrink_memory").unwrap();
     let error = kept.publish(&batch(300)).unwrap_err();
     assert!(
@@ -243,7 +244,7 @@ fn a_file_that_became_read_only_is_told_and_nothing_is_lost() {
     let folder = filled(1);
     let mut kept = folder.open().unwrap();
     let pragma = |kept: &Sqlite, on| {
-        let connection = kept.connection.as_ref().unwrap();
+        let connection = kept.database.connection.as_ref().unwrap();
         connection.pragma_update(None, "query_only", on).unwrap();
     };
     pragma(&kept, true);
@@ -258,7 +259,7 @@ fn a_file_that_became_read_only_is_told_and_nothing_is_lost() {
 fn a_file_that_somebody_holds_is_told_and_written_later() {
     let folder = filled(1);
     let mut kept = folder.open().unwrap();
-    let connection = kept.connection.as_ref().unwrap();
+    let connection = kept.database.connection.as_ref().unwrap();
     connection.busy_timeout(std::time::Duration::ZERO).unwrap();
     let other = Connection::open(folder.state()).unwrap();
     other.execute_batch("BEGIN IMMEDIATE").unwrap();
@@ -274,7 +275,7 @@ fn a_full_disk_is_told_and_nothing_of_the_batch_is_there() {
     let folder = filled(1);
     let mut kept = folder.open().unwrap();
     let pages = |kept: &Sqlite, most: u32| {
-        let connection = kept.connection.as_ref().unwrap();
+        let connection = kept.database.connection.as_ref().unwrap();
         let set = connection.pragma_update_and_check(None, "max_page_count", most, |_| Ok(()));
         set.unwrap();
     };
@@ -294,7 +295,7 @@ fn a_full_disk_is_told_and_nothing_of_the_batch_is_there() {
 fn an_older_schema_is_migrated_with_what_it_holds() {
     let folder = Folder::new();
     let mut old = Connection::open(folder.state()).unwrap();
-    schema::migrate(&mut old, 0, 1).unwrap();
+    schema::migrate(&mut old, &schema::STATE, 0, 1).unwrap();
     let transaction = old.transaction().unwrap();
     rows::put_records(&transaction, &batch(1).records).unwrap();
     transaction.commit().unwrap();

@@ -24,7 +24,7 @@ fn metrics(registry: &Registry) -> Metrics {
 }
 
 fn page(registry: &Registry) -> Result<String, fmt::Error> {
-    metrics(registry).page(None, None)
+    metrics(registry).page(None, None, None)
 }
 
 fn fail(registry: &Registry, key: &str, kind: Kind, times: u32) {
@@ -106,7 +106,7 @@ fn time_spent_open_and_the_incident_grow_until_it_closes() {
     fail(&registry, "k", Kind::ServerError, 5);
     let seen = |name: &str| {
         let start = format!(r#"{name}{{scope="model",provider="p",model="m"}} "#);
-        let page = metrics.page(None, None).unwrap();
+        let page = metrics.page(None, None, None).unwrap();
         let value = page
             .lines()
             .find_map(|line| line.strip_prefix(&start).map(str::to_owned));
@@ -139,7 +139,7 @@ fn report_109_long_calls_fall_into_different_buckets() {
             by_fallback: false,
         });
     }
-    let page = metrics.page(None, None).unwrap();
+    let page = metrics.page(None, None, None).unwrap();
     let buckets = |name: &str| -> Vec<(String, u64)> {
         let start = format!("{name}_bucket{{le=\"");
         let lines = page.lines().filter_map(|line| line.strip_prefix(&start));
@@ -192,7 +192,7 @@ fn what_is_kept_is_told_where_it_is() {
         failures: 1,
         is_failing: true,
     };
-    let page = metrics(&registry().0).page(Some(kept), None).unwrap();
+    let page = metrics(&registry().0).page(Some(kept), None, None).unwrap();
     for line in [
         "state_stored_total 7",
         "state_dropped_total 2",

@@ -161,12 +161,7 @@ fn on_exhausted(
         found.extend(match step.get_ref().as_str() {
             Some("cache") => Some(OnExhausted::Cache),
             Some("wait") => Some(OnExhausted::Wait),
-            Some("queue") => {
-                section
-                    .document
-                    .note_later(&format!("{path}[{at}]"), "queue");
-                Some(OnExhausted::Queue)
-            }
+            Some("queue") => Some(OnExhausted::Queue),
             _ => elsewhere(section, format!("{path}[{at}]"), step, survey, outline)
                 .map(OnExhausted::Elsewhere),
         });

@@ -5,7 +5,7 @@ use fuseline_llm::StreamEnding;
 use fuseline_telemetry::{CallOutcome, CallReport, EndedCall};
 
 use super::text::millis;
-use super::{Answerer, Context};
+use super::{Answerer, Context, Delivered, Purpose};
 use crate::caller::CLIENT_SLOW;
 
 /// Costs are told in billionths of a dollar.
@@ -15,12 +15,18 @@ impl Drop for Context {
     fn drop(&mut self) {
         let took = self.now().since(self.began);
         let status = self.status.map(|status| status.as_u16());
-        let is_ours = self.attempts == 0 && self.answerer != Answerer::Cache;
-        if is_ours && status.is_some_and(|status| status < 400) {
+        let is_ours =
+            self.attempts == 0 && !matches!(self.answerer, Answerer::Cache | Answerer::Queue);
+        let is_at_hand = is_ours && status.is_some_and(|status| status < 400);
+        if is_at_hand || matches!(self.purpose, Purpose::Errand) {
             let took_ms = millis(took);
             return tracing::debug!(request_id = self.id, status, took_ms, "answered here");
         }
         self.ended(self.kind);
+        self.purpose.tell(Delivered {
+            kind: self.kind,
+            attempts: self.attempts - self.replaced,
+        });
         let outcome = self.outcome();
         let streamed = self.streamed.as_ref();
         let call = EndedCall {

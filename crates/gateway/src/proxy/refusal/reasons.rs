@@ -5,7 +5,7 @@ use std::time::Duration;
 use fuseline_llm::Protocol;
 use http::StatusCode;
 
-use super::{Cause, Line, Refusal, Retry};
+use super::{Cause, Line, PATIENCE, Refusal, Retry};
 
 impl Refusal {
     pub(crate) fn unauthorized() -> Self {
@@ -136,6 +136,36 @@ impl Refusal {
         Self {
             retry: Retry::Never,
             ..Self::new(StatusCode::GATEWAY_TIMEOUT, "exhausted", message)
+        }
+    }
+
+    /// Whatever the id is, it is none of this caller's.
+    pub(crate) fn no_queued_call() -> Self {
+        let hint = "no queued call of yours has this id; it may be another's, or forgotten, or the credentials are not those it was sent with";
+        Self::new(StatusCode::NOT_FOUND, "not_found", hint)
+    }
+
+    pub(crate) fn queue_expired() -> Self {
+        let hint = "the call has waited for as long as `queue.expires` in the gateway's configuration allows, and is not sent any more";
+        Self::new(StatusCode::GONE, "queue_expired", hint)
+    }
+
+    pub(crate) fn queue_away() -> Self {
+        let hint = "the queue cannot be read at present; what is in it waits";
+        Self {
+            retry: Retry::After(PATIENCE),
+            ..Self::new(StatusCode::SERVICE_UNAVAILABLE, "queue_unavailable", hint)
+        }
+    }
+
+    /// The answer to a queued call cannot be kept.
+    pub(crate) fn result_too_long(limit: u64) -> Self {
+        let hint = format!(
+            "the answer is longer than {limit} bytes; `queue.max_entry` in the gateway's configuration sets the limit"
+        );
+        Self {
+            retry: Retry::Never,
+            ..Self::new(StatusCode::BAD_GATEWAY, "result_too_long", hint)
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::net::TcpStream;
 
 use crate::support::spawn;
 
-pub(super) struct Redis {
+pub(crate) struct Redis {
     child: Child,
     port: u16,
     more: Vec<String>,
@@ -20,7 +20,7 @@ pub(super) struct Redis {
 }
 
 impl Redis {
-    pub(super) fn start() -> Self {
+    pub(crate) fn start() -> Self {
         Self::start_with(&[])
     }
 
@@ -41,25 +41,25 @@ impl Redis {
         self.port
     }
 
-    pub(super) fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.port)
     }
 
     /// `kill -9`, and everything is forgotten.
-    pub(super) fn kill(&mut self) {
+    pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
     }
 
-    pub(super) fn start_again(&mut self) {
+    pub(crate) fn start_again(&mut self) {
         self.child = run(self.port, &self.more, &self.folder);
     }
 
-    pub(super) fn freeze(&self) {
+    pub(crate) fn freeze(&self) {
         self.signal("-STOP");
     }
 
-    pub(super) fn thaw(&self) {
+    pub(crate) fn thaw(&self) {
         self.signal("-CONT");
     }
 
@@ -69,7 +69,7 @@ impl Redis {
         assert!(done.success());
     }
 
-    pub(super) fn ask(&self, words: &[&str]) -> String {
+    pub(crate) fn ask(&self, words: &[&str]) -> String {
         let mut command = Command::new("redis-cli");
         command.args(["-p", &self.port.to_string()]).args(words);
         let output = command.output().unwrap();

@@ -12,7 +12,7 @@ use crate::state::program::Serving;
 use crate::support::{gateway, until};
 
 /// A Redis that speaks TLS only, and a file with the certificate that vouches for it.
-fn secured(folder: &tempfile::TempDir) -> (Redis, String) {
+pub(crate) fn secured(folder: &tempfile::TempDir) -> (Redis, String) {
     let hosts = ["localhost".to_owned(), "127.0.0.1".to_owned()];
     let CertifiedKey { cert, signing_key } = rcgen::generate_simple_self_signed(hosts).unwrap();
     let write = |name: &str, text: String| {

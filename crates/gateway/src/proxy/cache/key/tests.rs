@@ -5,7 +5,7 @@ use fuseline_llm::{Fallback, RequestFacts};
 use http::Method;
 use http::header::{HeaderName, HeaderValue};
 
-use super::super::super::ingress::Lane;
+use super::super::super::ingress::{Lane, Origin};
 use super::super::super::memory::Memory;
 use super::super::super::replay::ReplayMemory;
 use super::*;
@@ -71,6 +71,8 @@ impl Asked<'_> {
             lane: Lane::Route(0),
             fallback: Fallback::On,
             slot: None,
+            tenant: None,
+            origin: Origin::Caller,
             place: None,
             _share: Memory::new(0).share(),
         };

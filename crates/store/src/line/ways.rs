@@ -1,6 +1,4 @@
 //! The ways to Redis: the addresses of a URL, each by the authorities that may vouch for it, one server or a cluster.
-//!
-//! Blocking, with short limits: whoever uses them does so in a thread of its own.
 
 use std::time::Duration;
 
@@ -8,10 +6,8 @@ use redis::cluster::{ClusterClient, ClusterClientBuilder, ClusterConnection, Clu
 use redis::{Client, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo, Pipeline};
 use redis::{RedisError, Script, ServerErrorKind, TlsCertificates, Value};
 
-use super::error::FleetError;
+use crate::fleet::FleetError;
 
-/// How long the server may take for an answer.
-const ANSWER: Duration = Duration::from_millis(50);
 /// How long a connection may take, with TLS.
 const CONNECT: Duration = Duration::from_millis(500);
 /// How often a node of a cluster may send a command elsewhere, and how long it may be waited for in ms.
@@ -29,6 +25,8 @@ pub(crate) struct Ways {
     /// The same as the nodes of a cluster.
     clusters: Vec<ClusterClient>,
     is_cluster: bool,
+    /// How long a server may take for an answer.
+    answer: Duration,
 }
 
 /// A way that is open.
@@ -39,7 +37,11 @@ pub(crate) enum Connection {
 
 impl Ways {
     /// `authorities` are certificates in PEM, trusted beside the public ones.
-    pub(crate) fn new(url: &str, authorities: Option<&[u8]>) -> Result<Self, FleetError> {
+    pub(crate) fn new(
+        url: &str,
+        authorities: Option<&[u8]>,
+        answer: Duration,
+    ) -> Result<Self, FleetError> {
         let addresses = addresses(url).ok_or(FleetError::Address)?;
         let own = authorities.map(|pem| TlsCertificates {
             client_tls: None,
@@ -51,6 +53,7 @@ impl Ways {
             at: 0,
             clusters: Vec::new(),
             is_cluster: false,
+            answer,
         };
         let own = own.filter(|_| is_tls);
         for certificates in own.iter().map(Some).chain([None]) {
@@ -65,7 +68,7 @@ impl Ways {
                 .extend(servers.map_err(|_| FleetError::Address)?);
             let nodes = ClusterClientBuilder::new(addresses.clone())
                 .connection_timeout(CONNECT)
-                .response_timeout(ANSWER)
+                .response_timeout(answer)
                 .retries(REDIRECTS)
                 .min_retry_wait(1)
                 .max_retry_wait(WAIT);
@@ -77,6 +80,11 @@ impl Ways {
                 .push(cluster.map_err(|_| FleetError::Address)?);
         }
         Ok(ways)
+    }
+
+    /// How many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.servers.len()
     }
 
     /// The first way that leads there.
@@ -101,7 +109,7 @@ impl Ways {
     }
 
     fn reach(&mut self) -> Result<Connection, RedisError> {
-        let count = self.servers.len();
+        let count = self.count();
         let mut last = None;
         for client in self
             .servers
@@ -110,7 +118,7 @@ impl Ways {
             .skip(self.at % count)
             .take(count)
         {
-            match open(client) {
+            match self.open(client) {
                 Ok(connection) => return Ok(Connection::One(connection)),
                 Err(error) => last = Some(error),
             }
@@ -123,7 +131,7 @@ impl Ways {
         let mut last = None;
         for client in &self.clusters {
             let opened = client.get_connection().and_then(|connection| {
-                connection.set_write_timeout(Some(ANSWER))?;
+                connection.set_write_timeout(Some(self.answer))?;
                 Ok(connection)
             });
             match opened {
@@ -133,13 +141,13 @@ impl Ways {
         }
         Err(last.unwrap_or_else(nowhere))
     }
-}
 
-fn open(client: &Client) -> Result<redis::Connection, RedisError> {
-    let connection = client.get_connection_with_timeout(CONNECT)?;
-    connection.set_read_timeout(Some(ANSWER))?;
-    connection.set_write_timeout(Some(ANSWER))?;
-    Ok(connection)
+    fn open(&self, client: &Client) -> Result<redis::Connection, RedisError> {
+        let connection = client.get_connection_with_timeout(CONNECT)?;
+        connection.set_read_timeout(Some(self.answer))?;
+        connection.set_write_timeout(Some(self.answer))?;
+        Ok(connection)
+    }
 }
 
 fn nowhere() -> RedisError {
@@ -151,10 +159,14 @@ impl Connection {
     /// and keys that have moved to another node are followed there.
     pub(crate) fn carry_out(
         &mut self,
-        calls: Vec<Cmd>,
-        scripts: [&Script; 2],
+        calls: &[Cmd],
+        scripts: &[&Script],
     ) -> Result<Vec<Value>, RedisError> {
-        match self.pipeline(&calls) {
+        // A pipeline has copies of what it carries, and one call may be long.
+        if let [call] = calls {
+            return Ok(vec![self.carry_out_one(call, scripts)?]);
+        }
+        match self.pipeline(calls) {
             Err(error) if is_forgotten(&error) || self.is_elsewhere(&error) => calls
                 .iter()
                 .map(|call| self.carry_out_one(call, scripts))
@@ -182,7 +194,7 @@ impl Connection {
         }
     }
 
-    fn carry_out_one(&mut self, call: &Cmd, scripts: [&Script; 2]) -> Result<Value, RedisError> {
+    fn carry_out_one(&mut self, call: &Cmd, scripts: &[&Script]) -> Result<Value, RedisError> {
         let server: &mut dyn redis::ConnectionLike = match self {
             Self::One(connection) => connection,
             Self::Cluster(connection) => connection.as_mut(),
