@@ -60,7 +60,7 @@ mod tests {
     fn the_last_one_tells_whether_what_is_written_is_in_force() {
         let metrics = Metrics::new(&Registry::default(), Catalogue::default());
         let seen = || {
-            let page = metrics.page(None, None).unwrap();
+            let page = metrics.page(None, None, None).unwrap();
             let value = |name: &str| {
                 let lines = page.lines().find_map(|line| line.strip_prefix(name));
                 lines.unwrap().trim().parse::<u64>().unwrap()

@@ -169,7 +169,7 @@ fn series_follow_the_catalogue_and_what_stays_goes_on_counting() {
     for provider in ["p", "never"] {
         metrics.attempt(provider, "m", Some(Kind::ServerError));
     }
-    let has = |line: &str| metrics.page(None, None).unwrap().contains(line);
+    let has = |line: &str| metrics.page(None, None, None).unwrap().contains(line);
     let (attempts, opened) = (
         r#"attempts_total{provider="p",model="m",outcome="failure",kind="server_error"} 1"#,
         r#"breaker_opened_total{scope="model",provider="p",model="m"} 1"#,
