@@ -4,6 +4,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::document::Document;
 use super::{Config, entry};
+use crate::queue::is_wanted;
 
 /// The keys that hold until the process ends.
 pub(super) const LASTING: [&str; 11] = [
@@ -53,6 +54,12 @@ impl Config {
             if is_other {
                 document.note(key, "takes effect with the next start");
             }
+        }
+        if is_wanted(self) && !is_wanted(in_force) {
+            document.note(
+                "queue",
+                "is opened with the next start; until then no call is queued",
+            );
         }
     }
 

@@ -96,6 +96,25 @@ async fn keys_that_take_a_restart_are_noted_and_keep_their_values() {
 }
 
 #[test]
+fn a_route_that_begins_to_queue_is_told_that_it_takes_a_restart() {
+    let started = load(&format!("{HEAD}{}", base()), None);
+    let queues = base().replace("retries = 0", "retries = 0\non_exhausted = [\"queue\"]");
+    let text = format!("{}{queues}", HEAD.replace("\"off\"", "\"x.db\""));
+    let report = load(&text, started.config.as_ref());
+    assert!(report.config.is_none(), "state stays off: {report:?}");
+    let kept = load(&text.replace("queue", "wait"), None).config.unwrap();
+    let report = load(&text, Some(&kept));
+    let notes: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.contains("until then no call is queued")),
+        "{notes:?}"
+    );
+    assert!(report.config.is_some());
+}
+
+#[test]
 fn a_listener_that_stays_reachable_keeps_asking_for_a_token() {
     let tail = base();
     let started = load(
