@@ -83,6 +83,13 @@ fn every_example_is_short_and_named_on_the_front_page() {
     assert_eq!(names.len(), 9, "{names:?}");
 }
 
+/// Of Rust, or of Python.
+fn has_test(file: &str, name: &str) -> bool {
+    ["fn", "def"]
+        .iter()
+        .any(|word| file.contains(&format!("{word} {name}(")))
+}
+
 #[test]
 fn every_test_that_a_claim_names_exists() {
     let page = "docs/concepts/what-went-wrong-elsewhere.md";
@@ -95,7 +102,7 @@ fn every_test_that_a_claim_names_exists() {
             .strip_prefix("../../")
             .expect("a file of this repository");
         assert!(
-            read(file).contains(&format!("fn {name}(")),
+            has_test(&read(file), name),
             "{page} names {name}, which is not in {file}"
         );
         proofs += 1;

@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use fuseline_core::Clock;
 use fuseline_store::{
-    Moment, NewCall, Outlook, Queue, QueueConfig, QueueError, RedisQueue, SqliteQueue, Submitted,
+    Lease, Moment, NewCall, Outlook, Queue, QueueConfig, QueueError, RedisQueue, Sent, SqliteQueue,
+    Submitted, Taken,
 };
 use fuseline_telemetry::QueueState;
 use tokio::sync::{Notify, mpsc, oneshot};
@@ -181,6 +182,23 @@ impl Desk {
         Ok(outlook)
     }
 
+    /// Takes a lane's next call to send it. Should nobody wait for it any more, it goes back.
+    pub(crate) async fn take(&self, lane: String) -> Result<Option<(Taken, Held)>, DeskError> {
+        let desk = self.clone();
+        self.ask(move |queue, now| {
+            let taken = queue.take(&lane, now)?;
+            Ok(taken.map(|taken| {
+                let held = Held {
+                    desk,
+                    lease: Some(taken.lease.clone()),
+                    how: Sent::NotAtAll,
+                };
+                (taken, held)
+            }))
+        })
+        .await
+    }
+
     /// Asks the queue something.
     pub(crate) async fn ask<T: Send + 'static>(
         &self,
@@ -267,6 +285,37 @@ impl Desk {
             waiting: load(&tally.waiting),
             bytes: load(&tally.bytes),
             is_failing: tally.is_failing.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// A call that was taken and is neither done nor back in the queue. Dropping it gives it back, for another to send it:
+/// whoever took it was cut off, on whichever side of the thread that was.
+pub(crate) struct Held {
+    desk: Desk,
+    lease: Option<Lease>,
+    how: Sent,
+}
+
+impl Held {
+    /// It is being sent.
+    pub(crate) fn is_sent(&mut self) {
+        self.how = Sent::AsProbe;
+    }
+
+    /// It is done, or back already.
+    pub(crate) fn let_go(&mut self) {
+        self.lease = None;
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(lease) = self.lease.take() {
+            let how = self.how;
+            self.desk.post(move |queue, now| {
+                drop(queue.give_back(&lease, how, now));
+            });
         }
     }
 }

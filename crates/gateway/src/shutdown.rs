@@ -77,6 +77,8 @@ impl Tasks {
             drop(tokio::time::timeout(LAST_WORD, self.running.wait()).await);
         }
         self.cut();
+        // Each drops what it holds, a probe for instance, at its next turn: what the gateway gives back next counts on that.
+        drop(tokio::time::timeout(LAST_WORD, self.running.wait()).await);
         unfinished
     }
 

@@ -26,7 +26,7 @@ use super::super::Proxy;
 use super::super::upstream::Keys;
 use super::super::way::NO_MODEL;
 use crate::live::Live;
-use crate::queue::Desk;
+use crate::queue::{Desk, Held};
 use crate::shutdown::Tasks;
 use delivery::Delivery;
 use rests::Rests;
@@ -85,9 +85,7 @@ impl Sender {
             else {
                 return;
             };
-            let of_lane = lane.clone();
-            let taken = self.desk.ask(move |queue, now| queue.take(&of_lane, now));
-            if let Ok(Some(taken)) = taken.await {
+            if let Ok(Some(taken)) = self.desk.take(lane.clone()).await {
                 let delivery = self.delivery(&proxy, taken, lane, opening);
                 tasks.spawn(delivery.run(own, common));
                 // There may be another place in the lane.
@@ -99,15 +97,16 @@ impl Sender {
     fn delivery(
         &self,
         proxy: &Arc<Proxy>,
-        taken: Taken,
+        (taken, mut held): (Taken, Held),
         lane: String,
         opening: Opening,
     ) -> Delivery {
+        held.is_sent();
         Delivery {
             proxy: Arc::clone(proxy),
             desk: self.desk.clone(),
             rests: Arc::clone(&self.rests),
-            held: Some(taken.lease.clone()),
+            held,
             taken,
             lane,
             opening,

@@ -9,7 +9,11 @@ use crate::fleet::secured::secured;
 use crate::support::{config, until, within};
 
 async fn replica(redis: &Redis, mock: &Mock) -> Gateway {
-    let text = format!("fleet = \"{}\"\n{}{TOUCHY}", redis.url(), one(mock));
+    let text = format!(
+        "fleet = \"{}\"\ndrain = \"100ms\"\n{}{TOUCHY}",
+        redis.url(),
+        one(mock)
+    );
     Gateway::start(config(&text)).await.unwrap()
 }
 
@@ -45,7 +49,7 @@ async fn a_replica_that_leaves_gives_back_what_it_was_sending() {
     let place = queue(&one, "me", "one").await;
     mock.set(Reply::stall()).await.unwrap();
     until(async || mock.in_flight() > 0).await;
-    drop(one);
+    one.shutdown().await;
     until(async || mock.in_flight() == 0).await;
     mock.set(Reply::ok()).await.unwrap();
     let two = replica(&redis, &mock).await;

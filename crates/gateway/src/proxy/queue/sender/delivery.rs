@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use fuseline_core::Kind;
 use fuseline_llm::Protocol;
-use fuseline_store::{Lease, Sent, Taken};
+use fuseline_store::{Sent, Taken};
 use http::Response;
 use http_body_util::BodyExt as _;
 use tokio::sync::OwnedSemaphorePermit;
@@ -24,7 +24,7 @@ use super::super::paper::{self, Answer};
 use super::Opening;
 use super::rests::Rests;
 use crate::caller::Caller;
-use crate::queue::{Desk, LEASE};
+use crate::queue::{Desk, Held, LEASE};
 
 /// How often a result that the queue does not take is offered again, and after how long each time.
 const OFFERS: u32 = 20;
@@ -38,8 +38,8 @@ pub(super) struct Delivery {
     pub(super) taken: Taken,
     pub(super) lane: String,
     pub(super) opening: Opening,
-    /// The lease, until it is given back or has served its purpose.
-    pub(super) held: Option<Lease>,
+    /// Until it is given back or has served its purpose: a process that ends while it sends gives the call back.
+    pub(super) held: Held,
 }
 
 /// What a delivery has come to.
@@ -65,7 +65,7 @@ impl Delivery {
                     outcome = &mut sending => break outcome,
                     () = tokio::time::sleep(LEASE / 3) => if !self.keep().await {
                         // Its caller does not want it any more, or another sends it.
-                        self.held = None;
+                        self.held.let_go();
                         return tracing::info!(queued = id, "a queued call is given up");
                     },
                 }
@@ -112,7 +112,7 @@ impl Delivery {
             .ask(move |queue, now| queue.give_back(&lease, how, now));
         // Where that fails the lease ends by itself.
         if given.await.is_ok() {
-            self.held = None;
+            self.held.let_go();
         }
         tracing::info!(
             queued = self.taken.lease.id,
@@ -132,7 +132,7 @@ impl Delivery {
                 .desk
                 .ask(move |queue, now| queue.finish(&id, &result, now));
             if let Ok(is_first) = finished.await {
-                self.held = None;
+                self.held.let_go();
                 if !is_first {
                     // Somebody else has sent it meanwhile, or nobody wants it any more.
                     return;
@@ -155,17 +155,6 @@ impl Delivery {
             tokio::time::sleep(OFFER_EVERY).await;
             // So that nobody sends it meanwhile.
             self.keep().await;
-        }
-    }
-}
-
-/// A process that ends while it sends gives the call back, for another to send it.
-impl Drop for Delivery {
-    fn drop(&mut self) {
-        if let Some(lease) = self.held.take() {
-            self.desk.post(move |queue, now| {
-                drop(queue.give_back(&lease, Sent::AsProbe, now));
-            });
         }
     }
 }
