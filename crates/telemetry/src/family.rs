@@ -60,6 +60,17 @@ impl Family {
         }
     }
 
+    /// Whole numbers without labels, each a metric of its own: counters first.
+    pub(crate) fn numbers<const C: usize, const G: usize>(
+        counters: [(Counter, u64); C],
+        gauges: [((&'static str, &'static str), u64); G],
+    ) -> Vec<Self> {
+        let alone = |number| Series::alone(Value::Count(number));
+        let counters = counters.map(|(counter, number)| Self::counter(counter, alone(number)));
+        let gauges = gauges.map(|(gauge, number)| Self::gauge(gauge, alone(number)));
+        counters.into_iter().chain(gauges).collect()
+    }
+
     /// Writes it on the Prometheus page.
     pub(crate) fn encode(&self, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
         let kind = match self.sort {

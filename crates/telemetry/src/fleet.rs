@@ -1,6 +1,6 @@
 //! `FleetState`: how a fleet fares, on the metrics page.
 
-use crate::family::{Family, Series, Value};
+use crate::family::Family;
 use crate::names;
 
 /// How the fleet fares.
@@ -29,15 +29,11 @@ impl FleetState {
             (names::FLEET_FAILURES, self.failures),
             (names::FLEET_RESETS, self.resets),
         ];
-        let counters = counters
-            .map(|(counter, count)| Family::counter(counter, Series::alone(Value::Count(count))));
         let gauges = [
             (names::FLEET_DEGRADED, u64::from(self.is_degraded)),
             (names::FLEET_REPLICAS, self.replicas),
         ];
-        let gauges =
-            gauges.map(|(gauge, value)| Family::gauge(gauge, Series::alone(Value::Count(value))));
-        counters.into_iter().chain(gauges).collect()
+        Family::numbers(counters, gauges)
     }
 }
 

@@ -1,6 +1,6 @@
 //! `QueueState`: how the queue fares, on the metrics page.
 
-use crate::family::{Family, Series, Value};
+use crate::family::Family;
 use crate::names;
 
 /// How the queue fares. What is counted is this process's; what waits is everybody's who shares the queue.
@@ -37,16 +37,12 @@ impl QueueState {
             (names::QUEUE_EXPIRED, self.expired),
             (names::QUEUE_REFUSED, self.refused),
         ];
-        let counters = counters
-            .map(|(counter, count)| Family::counter(counter, Series::alone(Value::Count(count))));
         let gauges = [
             (names::QUEUE_WAITING, self.waiting),
             (names::QUEUE_BYTES, self.bytes),
             (names::QUEUE_FAILING, self.is_failing.into()),
         ];
-        let gauges =
-            gauges.map(|(gauge, value)| Family::gauge(gauge, Series::alone(Value::Count(value))));
-        counters.into_iter().chain(gauges).collect()
+        Family::numbers(counters, gauges)
     }
 }
 
