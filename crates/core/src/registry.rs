@@ -2,8 +2,7 @@
 
 use core::fmt;
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use crate::breaker::Breaker;
 use crate::clock::Clock;
@@ -13,6 +12,7 @@ use crate::policy::{Mode, Per, Policy};
 use crate::saved::SavedBreaker;
 use crate::scope::{Scope, ScopeName};
 use crate::state::State;
+use crate::sync::{AtomicU64, Ordering, RwLock, RwLockReadGuard, RwLockWriteGuard, read, write};
 use crate::tick::{Tick, millis};
 
 /// How a registry is made.
@@ -286,17 +286,11 @@ impl Registry {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, HashMap<ScopeName, Entry>> {
-        self.0
-            .entries
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
+        read(&self.0.entries)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, HashMap<ScopeName, Entry>> {
-        self.0
-            .entries
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+        write(&self.0.entries)
     }
 }
 

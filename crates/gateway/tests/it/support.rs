@@ -189,20 +189,25 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn serve(config: &str) -> Self {
-        Self::start(config, "info", Stdio::inherit())
+        Self::start(config, &["--state", "off"], "info", Stdio::inherit())
+    }
+
+    /// With the state that its configuration says.
+    pub(crate) fn keeping(config: &str) -> Self {
+        Self::start(config, &[], "info", Stdio::inherit())
     }
 
     /// With this much in its log.
     pub(crate) fn logging(level: &str, config: &str) -> Self {
-        Self::start(config, level, Stdio::inherit())
+        Self::start(config, &["--state", "off"], level, Stdio::inherit())
     }
 
     /// With its standard error elsewhere, where a panic would be told.
     pub(crate) fn telling(config: &str, errors: std::fs::File) -> Self {
-        Self::start(config, "info", errors.into())
+        Self::start(config, &["--state", "off"], "info", errors.into())
     }
 
-    fn start(config: &str, level: &str, errors: Stdio) -> Self {
+    fn start(config: &str, more: &[&str], level: &str, errors: Stdio) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_fuseline"))
             .args([
                 "serve",
@@ -210,9 +215,8 @@ impl Program {
                 "127.0.0.1:0",
                 "--admin-listen",
                 "127.0.0.1:0",
-                "--state",
-                "off",
             ])
+            .args(more)
             .args(["--config", config, "--log", level])
             .stdout(Stdio::piped())
             .stderr(errors)
@@ -246,8 +250,18 @@ impl Program {
 
     /// Asks it to end.
     pub(crate) fn terminate(&self) {
+        self.signal("-TERM");
+    }
+
+    /// Asks it to read its configuration anew.
+    pub(crate) fn hang_up(&self) {
+        self.signal("-HUP");
+    }
+
+    fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
-        assert!(Command::new("kill").arg(pid).status().unwrap().success());
+        let mut kill = Command::new("kill");
+        assert!(kill.args([name, &pid]).status().unwrap().success());
     }
 
     /// Waits for its end, and gives whether it ended well.
@@ -268,6 +282,11 @@ impl Program {
             .find_map(|line| line.strip_prefix("VmRSS:"))
             .unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    pub(crate) fn open_files(&self) -> usize {
+        let all = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        all.unwrap().count()
     }
 }
 
