@@ -2,7 +2,7 @@
 //!
 //! That they can fail was seen: without the barrier in `announce`, or without the second look at the run word, the two
 //! `no_trip_is_missed_when` models find the missed trip at once; without that look after a failure, the models of failures that
-//! wait do.
+//! wait do; so do those of the registry where a name is not looked up again under the lock, or a breaker that is held may go.
 //!
 //! Run with `RUSTFLAGS="--cfg fuseline_loom" cargo test --release -p fuseline-core --lib loom_tests`.
 

@@ -7,6 +7,10 @@ use fuseline_core::{
     State, Tick, TripRule,
 };
 
+const GOOD: Outcome = Outcome::success(Duration::ZERO);
+const SLOW: Outcome = Outcome::success(Duration::from_secs(2));
+const BAD: Outcome = Outcome::failure(Kind::ServerError);
+
 fn at(ms: u64) -> Tick {
     Tick::from_millis(ms)
 }
@@ -182,20 +186,15 @@ fn of_those_that_nobody_holds_the_clean_leave_first_and_a_window_that_has_passed
         min_calls: 9,
     };
     let in_a_row = TripRule::Consecutive { failures: 9 };
-    let (bad, good) = (
-        Outcome::failure(Kind::ServerError),
-        Outcome::success(Duration::ZERO),
-    );
-    let late = Outcome::success(Duration::from_secs(2));
     let forgiven = ["newer third", "fourth third"];
     let cases: [(TripRule, &[Outcome], [&str; 2]); 6] = [
         // A run does not age.
-        (in_a_row, &[bad], ["older third", "fourth older"]),
-        (in_a_row, &[bad, good], forgiven),
-        (window, &[bad, good], ["older third", "fourth third"]),
-        (window, &[bad], ["older third", "fourth older"]),
-        (slow, &[late], ["older third", "fourth third"]),
-        (slow, &[good], forgiven),
+        (in_a_row, &[BAD], ["older third", "fourth older"]),
+        (in_a_row, &[BAD, GOOD], forgiven),
+        (window, &[BAD, GOOD], ["older third", "fourth third"]),
+        (window, &[BAD], ["older third", "fourth older"]),
+        (slow, &[SLOW], ["older third", "fourth third"]),
+        (slow, &[GOOD], forgiven),
     ];
     for (rule, outcomes, stay) in cases {
         assert_eq!(who_stays(rule, outcomes), stay, "{rule:?}");
