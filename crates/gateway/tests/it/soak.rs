@@ -164,24 +164,23 @@ impl Stand {
         }
     }
 
-    /// The next trouble, and the end of the last one.
+    /// The next trouble of `a`, or the end of one; and what else happens meanwhile.
     async fn trouble(&mut self, number: usize) {
-        let half = || script([Reply::ok(), Reply::status(500)]);
-        match number % 10 {
-            0 => self.a.set(script([Reply::status(500)])).await.unwrap(),
+        let next = match number {
+            0 => script([Reply::status(500)]),
+            2 => Script::refuse(),
+            4 => script([Reply::ok(), Reply::status(500)]),
+            6 => script([Reply::ok().events(9).cut_after(4)]),
+            8 => Script::reset_on_accept(),
+            _ => script([Reply::ok()]),
+        };
+        self.a.set(next).await.unwrap();
+        match number {
             1 => self.hang_up(4),
-            2 => self.a.set(Script::refuse()).await.unwrap(),
-            3 => self.a.set(half()).await.unwrap(),
-            4 => self.redis.kill(),
-            5 => self.a.set(Script::reset_on_accept()).await.unwrap(),
-            6 => self
-                .a
-                .set(script([Reply::ok().events(9).cut_after(4)]))
-                .await
-                .unwrap(),
-            7 => self.redis.start_again(),
-            8 => self.hang_up(3),
-            _ => self.a.set(script([Reply::ok()])).await.unwrap(),
+            3 => self.redis.kill(),
+            5 => self.redis.start_again(),
+            7 => self.hang_up(3),
+            _ => {}
         }
     }
 
