@@ -1,4 +1,6 @@
-//! The registry: names, settings, live reconfiguration.
+//! The registry: names, settings, live reconfiguration, who leaves.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use core::time::Duration;
 

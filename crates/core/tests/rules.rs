@@ -446,7 +446,8 @@ fn hits_after(before: TripRule, after: TripRule) -> u64 {
     };
     record(&breaker, &hit, at(0));
     breaker.reconfigure(policy(&with(after)), at(1));
-    breaker.snapshot(at(1)).rules[0].hits
+    let seen = breaker.snapshot(at(1)).rules;
+    seen.iter().map(|rule| rule.hits).sum()
 }
 
 #[test]
@@ -570,4 +571,26 @@ fn no_probe_is_due_while_all_that_may_are_out() {
     assert!(!breaker.is_due(at(15_000)));
     probe.cancel(at(15_000));
     assert!(breaker.is_due(at(15_000)));
+}
+
+#[test]
+fn a_success_is_slow_beyond_the_limit_and_not_at_it() {
+    let slow = TripRule::Slow {
+        slower_than: Duration::from_secs(1),
+        threshold: 0.9,
+        window: MINUTE,
+        min_calls: 9,
+    };
+    let breaker = breaker(&PolicySpec {
+        trip: Some(vec![TripRule::Consecutive { failures: 9 }, slow]),
+        ..spec(1)
+    });
+    let hits = |took, now| {
+        record(&breaker, &ERROR, now);
+        record(&breaker, &Outcome::success(took), now);
+        let rules = breaker.snapshot(now).rules;
+        rules.iter().map(|rule| rule.hits).sum::<u64>()
+    };
+    assert_eq!(hits(Duration::from_secs(1), at(0)), 0);
+    assert_eq!(hits(Duration::from_millis(1_001), at(1)), 1);
 }

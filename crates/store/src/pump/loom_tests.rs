@@ -1,5 +1,7 @@
 //! Models of the pump's hand-over: breakers change in one thread while it reads them in another, in every interleaving.
 //!
+//! That they can fail was seen: where the pump goes by the number that it read before the history, a transition is written twice.
+//!
 //! Run with `RUSTFLAGS="--cfg fuseline_loom" cargo test --release -p fuseline-store --no-default-features --lib loom_tests`.
 
 use fuseline_core::{Clock, Kind, Outcome, Policy, PolicySpec, RegistryConfig, State, TripRule};
