@@ -105,6 +105,23 @@ fn an_open_breaker_keeps_its_end_its_episodes_and_its_reasons() {
 }
 
 #[test]
+fn a_kind_with_a_threshold_of_its_own_goes_on_counting() {
+    let sixth = PolicySpec {
+        trip: Some(vec![TripRule::Consecutive { failures: 9 }]),
+        ..spec()
+    };
+    let before = breaker(&sixth);
+    fail(&before, Kind::Timeout, 4, at(1_000));
+    let saved = before.export(at(1_000));
+    assert_eq!(saved.kinds, [(Kind::Timeout, 4)]);
+    let after = restored(&sixth, &saved, at(1_000));
+    fail(&after, Kind::Timeout, 1, at(1_000));
+    assert_ne!(after.state(at(1_000)), State::Open);
+    fail(&after, Kind::Timeout, 1, at(1_000));
+    assert_eq!(after.state(at(1_000)), State::Open);
+}
+
+#[test]
 fn half_open_comes_back_open_with_nothing_left() {
     let before = breaker(&spec());
     fail(&before, Kind::ServerError, 4, at(0));

@@ -2,15 +2,21 @@
 
 use super::*;
 
+/// Closed since 1,000, and growing for ten seconds.
+fn growing() -> Breaker {
+    let breaker = breaker(&PolicySpec {
+        ramp: Some(10 * SECOND),
+        ..spec(TripRule::Consecutive { failures: 1 })
+    });
+    fail(&breaker, at(0));
+    succeed(&breaker, at(1_000));
+    breaker
+}
+
 #[test]
 fn of_calls_that_race_in_a_ramp_no_more_pass_than_its_share() {
     model(|| {
-        let breaker = breaker(&PolicySpec {
-            ramp: Some(10 * SECOND),
-            ..spec(TripRule::Consecutive { failures: 1 })
-        });
-        fail(&breaker, at(0));
-        succeed(&breaker, at(1_000));
+        let breaker = growing();
         // Half way, the first passes and every second one.
         let two = |breaker: &Breaker| {
             let passes = || usize::from(breaker.try_acquire(at(6_000)).is_ok());
@@ -25,12 +31,7 @@ fn of_calls_that_race_in_a_ramp_no_more_pass_than_its_share() {
 #[test]
 fn a_call_after_a_ramp_passes_whatever_those_within_it_do() {
     model(|| {
-        let breaker = breaker(&PolicySpec {
-            ramp: Some(10 * SECOND),
-            ..spec(TripRule::Consecutive { failures: 1 })
-        });
-        fail(&breaker, at(0));
-        succeed(&breaker, at(1_000));
+        let breaker = growing();
         let (within, after) = race(
             &breaker,
             |breaker| breaker.try_acquire(at(2_000)).is_ok(),
