@@ -573,18 +573,23 @@ fn no_probe_is_due_while_all_that_may_are_out() {
     assert!(breaker.is_due(at(15_000)));
 }
 
-#[test]
-fn a_success_is_slow_beyond_the_limit_and_not_at_it() {
+/// Opens by slowness, or by nine failures in a row.
+fn by_slowness() -> PolicySpec {
     let slow = TripRule::Slow {
         slower_than: Duration::from_secs(1),
         threshold: 0.9,
         window: MINUTE,
         min_calls: 9,
     };
-    let breaker = breaker(&PolicySpec {
+    PolicySpec {
         trip: Some(vec![TripRule::Consecutive { failures: 9 }, slow]),
         ..spec(1)
-    });
+    }
+}
+
+#[test]
+fn a_success_is_slow_beyond_the_limit_and_not_at_it() {
+    let breaker = breaker(&by_slowness());
     let hits = |took, now| {
         record(&breaker, &ERROR, now);
         record(&breaker, &Outcome::success(took), now);
@@ -593,4 +598,15 @@ fn a_success_is_slow_beyond_the_limit_and_not_at_it() {
     };
     assert_eq!(hits(Duration::from_secs(1), at(0)), 0);
     assert_eq!(hits(Duration::from_millis(1_001), at(1)), 1);
+}
+
+#[test]
+fn a_probe_is_slow_beyond_the_limit_and_not_at_it() {
+    for (took, to) in [(1_000, State::Closed), (1_001, State::Open)] {
+        let breaker = breaker(&by_slowness());
+        (0..9).for_each(|_| record(&breaker, &ERROR, at(0)));
+        let probe = Outcome::success(Duration::from_millis(took));
+        record(&breaker, &probe, at(15_000));
+        assert_eq!(breaker.state(at(15_000)), to, "{took} ms");
+    }
 }
