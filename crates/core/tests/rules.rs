@@ -610,3 +610,31 @@ fn a_probe_is_slow_beyond_the_limit_and_not_at_it() {
         assert_eq!(breaker.state(at(15_000)), to, "{took} ms");
     }
 }
+
+#[test]
+fn degraded_tells_the_pressure_and_from_where_it_counts() {
+    let breaker = breaker(&spec(4));
+    (0..3).for_each(|_| record(&breaker, &ERROR, at(0)));
+    let why = breaker.history(0).pop().unwrap().why;
+    assert_eq!(
+        (why.cause, why.observed, why.threshold),
+        (Cause::Pressure, 0.75, 0.6)
+    );
+}
+
+#[test]
+fn a_closing_tells_how_many_probes_it_took() {
+    let breaker = breaker(&PolicySpec {
+        successes_to_close: Some(2),
+        ..spec(1)
+    });
+    record(&breaker, &ERROR, at(0));
+    record(&breaker, &OK, at(15_000));
+    record(&breaker, &OK, at(15_000));
+    let closed = breaker.history(0).pop().unwrap();
+    let why = closed.why;
+    assert_eq!(
+        (closed.to, why.cause, why.observed, why.threshold),
+        (State::Closed, Cause::Probe, 2.0, 2.0)
+    );
+}
