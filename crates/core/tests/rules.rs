@@ -493,3 +493,16 @@ fn what_was_counted_stays_where_the_new_rule_counts_the_same() {
         assert_eq!(hits, u64::from(stays), "{before:?}, then {after:?}");
     }
 }
+
+#[test]
+fn a_run_begins_anew_after_each_success_though_nobody_asks_between() {
+    let breaker = breaker(&PolicySpec {
+        degraded_at: Some(1.0),
+        ..spec(9)
+    });
+    for now in 0..5 {
+        record(&breaker, &ERROR, at(now));
+        record(&breaker, &OK, at(now));
+    }
+    assert_eq!(breaker.snapshot(at(5)).run, 0);
+}
