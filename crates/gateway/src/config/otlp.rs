@@ -26,6 +26,8 @@ pub struct OtlpSpec {
     pub metrics_interval: Duration,
     /// The share of the traces beginning here that is kept.
     pub sample: Option<f64>,
+    /// How many traces may begin here in a second.
+    pub traces_per_second: u32,
 }
 
 impl OtlpSpec {
@@ -53,12 +55,15 @@ impl OtlpSpec {
         let sample = section.opt("sample", Some(1.0), doc);
         let is_share = sample.is_none_or(|share: f64| (0.0..=1.0).contains(&share));
         section.ensure(is_share, "sample", "is no share", "write 0 to 1");
+        let doc = "how many traces may begin here in a second; those that callers have begun are not counted";
+        let traces_per_second = section.get("traces_per_second", 1_000, doc);
         Self {
             traces: endpoint.as_deref().map(|base| below(base, "traces")),
             metrics: endpoint.as_deref().map(|base| below(base, "metrics")),
             traces_interval,
             metrics_interval,
             sample,
+            traces_per_second,
         }
     }
 
@@ -91,6 +96,7 @@ impl OtlpSpec {
             traces_interval: self.traces_interval,
             metrics_interval: self.metrics_interval,
             sample: self.sample,
+            traces_per_second: self.traces_per_second,
         })
     }
 }

@@ -1,7 +1,6 @@
 //! A collector that is away, slow or unwilling: no call is hurt, the log says it once, and a shutdown ends.
 
 use std::io::Write as _;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fuseline_gateway::Gateway;
@@ -13,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use super::{Collector, otlp};
+use crate::logs::{Lines, filtered_log};
 use crate::support::{chat, gateway, openai, route, send, until, within};
 
 /// Makes so many calls, and tells how long one took on the average.
@@ -53,35 +53,14 @@ async fn a_collector_that_is_away_or_silent_costs_no_call_anything_and_no_shutdo
 
 #[tokio::test]
 async fn an_outage_of_the_collector_is_two_lines_in_the_log() {
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-    impl std::io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
     let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_env_filter("off,fuseline=trace");
-    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+    let _guard = tracing::subscriber::set_default(filtered_log(&lines, "off,fuseline=trace"));
     let told = |what: &str| -> Vec<Value> {
-        let bytes = lines.0.lock().unwrap();
-        let lines = bytes.split(|byte| *byte == b'\n');
-        let lines = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-        lines
-            .filter(|line| {
-                line["message"]
-                    .as_str()
-                    .is_some_and(|said| said.contains(what))
-            })
-            .collect()
+        let has = |line: &Value| {
+            let said = line["message"].as_str();
+            said.is_some_and(|said| said.contains(what))
+        };
+        lines.all().into_iter().filter(has).collect()
     };
 
     let mock = Mock::start(Reply::ok()).await.unwrap();
