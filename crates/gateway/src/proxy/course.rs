@@ -43,7 +43,7 @@ pub(crate) enum Ending {
 pub(crate) enum Repeating {
     /// The answer says itself what it is.
     Unsaid,
-    /// It was repeated until nothing was left.
+    /// It was repeated until nothing was left, or a quota is spent.
     Useless,
 }
 
@@ -325,7 +325,7 @@ impl<'c> Course<'c> {
             }
             return Ending::Answered(
                 answer,
-                if repeated {
+                if repeated || self.context.is_spent() {
                     Repeating::Useless
                 } else {
                     Repeating::Unsaid
