@@ -1,5 +1,7 @@
 //! Long bodies, and bodies that are longer than they look.
 
+use std::time::Duration;
+
 use async_compression::tokio::bufread::{BrotliEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder};
 use bytes::Bytes;
 use fuseline_mock::{Mock, Reply};
@@ -9,7 +11,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
+use crate::logs::{Lines, json_log};
 use crate::raw::{find, read, rest};
 use crate::support::{CHAT, Program, chat, gateway, get, openai, post, route, send, spawn};
 
@@ -25,10 +29,11 @@ fn picture(bytes: usize) -> Vec<u8> {
     body
 }
 
-async fn chunked(addr: std::net::SocketAddr, body: &[u8]) -> u16 {
+async fn chunked(addr: std::net::SocketAddr, coding: &str, body: &[u8]) -> u16 {
     let mut caller = TcpStream::connect(addr).await.unwrap();
     let head = format!(
-        "POST {CHAT} HTTP/1.1\r\nhost: g\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+        "POST {CHAT} HTTP/1.1\r\nhost: g\r\nconnection: close\r\ncontent-encoding: {coding}\r\n\
+         transfer-encoding: chunked\r\n\r\n"
     );
     caller.write_all(head.as_bytes()).await.unwrap();
     for piece in body.chunks(700_001) {
@@ -75,8 +80,10 @@ async fn digesting() -> (String, mpsc::Receiver<(usize, Vec<u8>)>) {
     (url, digests)
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn report_115_what_providers_accept_arrives_whole_by_default() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(json_log(&lines));
     let (url, mut digests) = digesting().await;
     let gateway = gateway(&format!("{}{}", openai("a", &url), route(&["a"]))).await;
     for bytes in [2 * MIB - 1, 2 * MIB + 1, 10 * MIB, 32 * MIB] {
@@ -84,7 +91,11 @@ async fn report_115_what_providers_accept_arrives_whole_by_default() {
         let digest = Sha256::digest(&body).to_vec();
         let answer = send(gateway.addr(), post(CHAT, body.clone())).await;
         assert_eq!(answer.status, 200, "{bytes}");
-        assert_eq!(chunked(gateway.addr(), &body).await, 200, "{bytes}");
+        assert_eq!(
+            chunked(gateway.addr(), "identity", &body).await,
+            200,
+            "{bytes}"
+        );
         for _ in 0..2 {
             let (length, seen) = digests.recv().await.unwrap();
             assert!(length == bytes && seen == digest, "{bytes}: {length}");
@@ -101,6 +112,12 @@ async fn report_115_what_providers_accept_arrives_whole_by_default() {
         line.starts_with("calls_total{") && line.contains("rejected") && line.contains("local")
     });
     assert!(counted.is_some_and(|line| line.ends_with(" 1")), "{page}");
+    let calls = lines.of("call");
+    let logged = calls.iter().find(|call| call["status"] == 413);
+    assert!(
+        logged.is_some_and(|call| call["why"].is_string()),
+        "{calls:?}"
+    );
 }
 
 async fn all(mut coder: impl AsyncRead + Unpin) -> Bytes {
@@ -150,9 +167,12 @@ async fn report_148_what_would_blow_up_in_memory_is_never_decoded() {
     drop(plain);
     let before = program.resident_kib();
     for (coding, bomb) in &bombs {
+        let began = Instant::now();
         let answer = send(addr, coded(CHAT, coding, bomb)).await;
         assert_eq!(answer.status, 415, "{coding}");
         assert_eq!(answer.json()["error"]["code"], "unsupported_encoding");
+        assert_eq!(chunked(addr, coding, bomb).await, 415, "{coding}");
+        assert!(began.elapsed() < Duration::from_secs(2), "{coding}");
     }
     assert_eq!(mock.hits(), 1);
     // What no route reads passes as it is.
