@@ -1,4 +1,4 @@
-//! Long bodies, and bodies that are longer than they look.
+//! Long bodies either way, and bodies that are longer than they look.
 
 use std::time::Duration;
 
@@ -192,4 +192,36 @@ async fn report_148_what_would_blow_up_in_memory_is_never_decoded() {
     assert_eq!((answer.status.as_u16(), &answer.body), (400, &gzip));
     let grown = program.resident_kib().saturating_sub(before);
     assert!(grown < 16 << 10, "{grown} KiB more");
+}
+
+#[tokio::test]
+async fn an_answer_beyond_what_is_looked_into_arrives_whole_in_bounded_memory() {
+    const LONG: usize = 96 * MIB;
+    let mut long = br#"{"choices":[{"finish_reason":"stop","message":{"content":""#.to_vec();
+    long.resize(LONG, b'x');
+    long.extend(br#""}}]}"#);
+    let long = Bytes::from(long);
+    let mock = Mock::start(Reply::ok()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("fuseline.toml");
+    std::fs::write(
+        &file,
+        format!("{}{}", openai("a", &mock.url()), route(&["a"])),
+    )
+    .unwrap();
+    let program = Program::serve(file.to_str().unwrap());
+    let addr = program.listen.parse().unwrap();
+    assert_eq!(send(addr, chat()).await.status, 200);
+    let before = program.peak_kib();
+    // One that is good, and one that is not.
+    for status in [200, 500] {
+        mock.set(Reply::status(status).body(long.clone()))
+            .await
+            .unwrap();
+        let answer = send(addr, chat()).await;
+        assert_eq!(answer.status, status);
+        assert!(answer.body == long, "{} bytes", answer.body.len());
+    }
+    let grown = program.peak_kib() - before;
+    assert!(grown < 32 << 10, "{grown} KiB more");
 }
