@@ -186,6 +186,25 @@ async fn a_streams_line_says_how_it_ended_by_which_limit_and_what_it_cost() {
 }
 
 #[tokio::test]
+async fn report_122_what_was_used_until_the_caller_left_is_logged() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(json_log(&lines));
+    let token = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
+    let mock = Mock::start(Reply::ok().chunks([token, token]).stall_after(1))
+        .await
+        .unwrap();
+    let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;
+    drop(open(gateway.addr(), stream()).await);
+    until(async || !lines.of("call").is_empty()).await;
+    let line = lines.of("call").remove(0);
+    assert_eq!(
+        (&line["kind"], &line["input_tokens"], &line["output_tokens"]),
+        (&"cancelled".into(), &3.into(), &2.into()),
+        "{line}"
+    );
+}
+
+#[tokio::test]
 async fn a_call_to_a_target_with_a_price_says_what_it_cost() {
     let lines = Lines::default();
     let writer = lines.clone();
