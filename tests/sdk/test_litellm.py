@@ -22,7 +22,8 @@ pytestmark = pytest.mark.long
 HERE = Path(__file__).parent
 SDKS = "docs/guide/sdks.md"
 MASTER_KEY = "sk-of-the-proxy"
-TO_START = 120.0
+# It reads much before it listens.
+TO_START = 300.0
 
 
 @pytest.fixture(scope="module")
