@@ -76,23 +76,14 @@ def test_an_sdk_does_not_repeat_what_makes_no_sense(serve, dialect, primary):
     assert primary.hits == THRESHOLD
 
 
-def test_report_152_an_sdk_asks_once_where_the_quota_is_spent(launch, primary):
-    gateway = launch(
-        f"""
-        [providers.primary]
-        protocol = "openai"
-        base_url = "{primary.url}/v1"
-        api_key = "primary-key"
-        [[routes]]
-        model = "*"
-        targets = [{{ provider = "primary" }}]
-        """
-    )
+@pytest.mark.parametrize("dialect", [OPENAI], indirect=True)
+def test_report_152_an_sdk_asks_once_where_the_quota_is_spent(serve, dialect, primary):
+    gateway = serve(primary.url)
     primary.answer(Reply(status=429, body=b'{"error": {"type": "insufficient_quota", "code": "insufficient_quota"}}'))
-    client = OPENAI.client(gateway.url, max_retries=2)
+    client = dialect.client(gateway.url, max_retries=2)
     for asked in (1, 2):
         with pytest.raises(openai.RateLimitError):
-            OPENAI.ask(client)
+            dialect.ask(client)
         assert gateway.metric("calls_total") == asked, "one request at the gateway for each call"
     assert primary.hits == 1
 

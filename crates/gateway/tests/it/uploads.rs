@@ -1,5 +1,7 @@
 //! Long bodies either way, and bodies that are longer than they look.
 
+use std::io::Write as _;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use async_compression::tokio::bufread::{BrotliEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder};
@@ -29,7 +31,7 @@ fn picture(bytes: usize) -> Vec<u8> {
     body
 }
 
-async fn chunked(addr: std::net::SocketAddr, coding: &str, body: &[u8]) -> u16 {
+async fn chunked(addr: SocketAddr, coding: &str, body: &[u8]) -> u16 {
     let mut caller = TcpStream::connect(addr).await.unwrap();
     let head = format!(
         "POST {CHAT} HTTP/1.1\r\nhost: g\r\nconnection: close\r\ncontent-encoding: {coding}\r\n\
@@ -133,19 +135,20 @@ fn coded(path: &str, coding: &str, body: &Bytes) -> Request<Full<Bytes>> {
     request
 }
 
-#[tokio::test]
-async fn report_148_what_would_blow_up_in_memory_is_never_decoded() {
+/// The program in front of a provider, with one call behind it, so that what grows from now on is not the usual.
+async fn measured() -> (Mock, Program, SocketAddr) {
     let mock = Mock::start(Reply::ok()).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("fuseline.toml");
-    std::fs::write(
-        &file,
-        format!("{}{}", openai("a", &mock.url()), route(&["a"])),
-    )
-    .unwrap();
-    let program = Program::serve(file.to_str().unwrap());
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    write!(file, "{}{}", openai("a", &mock.url()), route(&["a"])).unwrap();
+    let program = Program::serve(file.path().to_str().unwrap());
     let addr = program.listen.parse().unwrap();
     assert_eq!(send(addr, chat()).await.status, 200);
+    (mock, program, addr)
+}
+
+#[tokio::test]
+async fn report_148_what_would_blow_up_in_memory_is_never_decoded() {
+    let (mock, program, addr) = measured().await;
     let plain = vec![b' '; 64 * MIB];
     let gzip = all(GzipEncoder::new(plain.as_slice())).await;
     let twice = all(GzipEncoder::new(&gzip[..])).await;
@@ -201,17 +204,7 @@ async fn an_answer_beyond_what_is_looked_into_arrives_whole_in_bounded_memory() 
     long.resize(LONG, b'x');
     long.extend(br#""}}]}"#);
     let long = Bytes::from(long);
-    let mock = Mock::start(Reply::ok()).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("fuseline.toml");
-    std::fs::write(
-        &file,
-        format!("{}{}", openai("a", &mock.url()), route(&["a"])),
-    )
-    .unwrap();
-    let program = Program::serve(file.to_str().unwrap());
-    let addr = program.listen.parse().unwrap();
-    assert_eq!(send(addr, chat()).await.status, 200);
+    let (mock, program, addr) = measured().await;
     let before = program.peak_kib();
     // One that is good, and one that is not.
     for status in [200, 500] {
