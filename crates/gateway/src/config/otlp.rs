@@ -80,8 +80,13 @@ impl OtlpSpec {
                 *url = Some(said.to_owned());
             }
         }
-        if over.otel_sdk_disabled {
-            (self.traces, self.metrics) = (None, None);
+        let is_off =
+            said(&over.otel_sdk_disabled).is_some_and(|off| off.eq_ignore_ascii_case("true"));
+        if is_off || !is_by_otlp(&over.otel_traces_exporter) {
+            self.traces = None;
+        }
+        if is_off || !is_by_otlp(&over.otel_metrics_exporter) {
+            self.metrics = None;
         }
     }
 
@@ -112,11 +117,35 @@ pub(super) fn check(over: &Overrides, document: &mut Document<'_>) {
             document.secret_mistake(flag, "is no URL of a collector", REMEDY);
         }
     }
+    for (flag, exporters) in [
+        ("--otel-traces-exporter", &over.otel_traces_exporter),
+        ("--otel-metrics-exporter", &over.otel_metrics_exporter),
+    ] {
+        if !is_by_otlp(exporters) && !exporters_in(exporters).all(|name| name == "none") {
+            document.note(
+                flag,
+                "nothing is exported: of the exporters there is otlp alone",
+            );
+        }
+    }
+}
+
+/// Whether `otlp` is among the exporters asked for, as it is where none is named.
+fn is_by_otlp(exporters: &Option<String>) -> bool {
+    let mut named = exporters_in(exporters).peekable();
+    named.peek().is_none() || named.any(|name| name == "otlp")
+}
+
+fn exporters_in(exporters: &Option<String>) -> impl Iterator<Item = &str> {
+    let names = said(exporters)
+        .into_iter()
+        .flat_map(|names| names.split(','));
+    names.map(str::trim).filter(|name| !name.is_empty())
 }
 
 /// A variable that is set to nothing says nothing.
-fn said(url: &Option<String>) -> Option<&str> {
-    url.as_deref().filter(|url| !url.is_empty())
+fn said(variable: &Option<String>) -> Option<&str> {
+    variable.as_deref().filter(|said| !said.is_empty())
 }
 
 fn below(base: &str, signal: &str) -> String {

@@ -11,8 +11,8 @@ use std::time::Duration;
 use fuseline_core::{Clock, Kind, Reason, Registry, Scopes, State, Tick};
 use fuseline_llm::{Price, Target, Usage, Verdict};
 use fuseline_telemetry::{CallOutcome, CallSpan, Metrics, Upstream};
-use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{StatusCode, Uri};
 use tokio::sync::oneshot;
 
 use super::guard::state_of;
@@ -48,6 +48,8 @@ pub(crate) struct Context {
     target: Option<Target>,
     /// Its breakers.
     scopes: Option<Scopes>,
+    /// Where the latest attempt was sent.
+    address: Option<Uri>,
     answerer: Answerer,
     /// What went wrong last; while something is still going on, that the caller left before its end.
     kind: Option<Kind>,
@@ -108,6 +110,7 @@ impl Context {
             replaced: 0,
             target: None,
             scopes: None,
+            address: None,
             answerer: Answerer::First,
             kind: Some(Kind::Cancelled),
             status: None,
@@ -154,6 +157,11 @@ impl Context {
         if let Some(target) = &self.target {
             self.tally.begin(target, self.registry.now());
         }
+    }
+
+    /// The attempt that was begun last is sent to this address.
+    pub(crate) fn sent_to(&mut self, address: &Uri) {
+        self.address = Some(address.clone());
     }
 
     /// What is asked for, and of which model.
@@ -216,6 +224,11 @@ impl Context {
     /// Whether what came of the call so far is a success.
     pub(crate) fn is_success(&self) -> bool {
         self.kind.is_none()
+    }
+
+    /// Whether a quota is what is spent, so that no repeating helps before it is filled again.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.kind == Some(Kind::QuotaExhausted)
     }
 
     /// What came of the call so far, and of the attempt at who would answer; none is a success.

@@ -42,7 +42,7 @@ pub(crate) enum Ending {
 pub(crate) enum Repeating {
     /// The answer says itself what it is.
     Unsaid,
-    /// It was repeated until nothing was left.
+    /// It was repeated until nothing was left, or a quota is spent.
     Useless,
 }
 
@@ -324,7 +324,7 @@ impl<'c> Course<'c> {
             }
             return Ending::Answered(
                 answer,
-                if repeated {
+                if repeated || self.context.is_spent() {
                     Repeating::Useless
                 } else {
                     Repeating::Unsaid

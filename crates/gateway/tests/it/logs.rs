@@ -124,6 +124,28 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
 }
 
 #[tokio::test]
+async fn report_131_an_address_at_which_nothing_is_found_is_logged_without_what_may_be_secret() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(json_log(&lines));
+    let script = Script::always(Reply::status(404)).rule(Rule::model("there").reply(Reply::ok()));
+    let mock = Mock::start(script).await.unwrap();
+    let base = format!("{}/v4?key=in-the-base", mock.url());
+    let gateway = gateway(&format!("{}{}", openai("a", &base), route(&["a"]))).await;
+    for model in ["nowhere", "there"] {
+        let body = format!(r#"{{"model":"{model}","messages":[]}}"#);
+        let path = "/v1/chat/completions?x=in-the-query";
+        send(gateway.addr(), post(path, body)).await;
+    }
+    let calls = lines.of("call");
+    let url = format!("{}/v4/chat/completions", mock.url());
+    assert_eq!(calls[0]["url"], url, "{calls:?}");
+    assert_eq!(calls[1]["url"], Value::Null);
+    let text = format!("{:?}", lines.all());
+    assert!(!text.contains("in-the-"), "{text}");
+    assert_eq!(breaker(&gateway, "a").await["run"].as_u64().unwrap_or(0), 0);
+}
+
+#[tokio::test]
 async fn a_streams_line_says_how_it_ended_by_which_limit_and_what_it_cost() {
     let lines = Lines::default();
     let _guard = tracing::subscriber::set_default(json_log(&lines));
@@ -161,6 +183,25 @@ async fn a_streams_line_says_how_it_ended_by_which_limit_and_what_it_cost() {
     assert_eq!(broken["request_id"], line["request_id"]);
     // The one token, and the event that tells of the failure.
     assert!(broken["bytes"].as_u64().unwrap() > token.len() as u64);
+}
+
+#[tokio::test]
+async fn report_122_what_was_used_until_the_caller_left_is_logged() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(json_log(&lines));
+    let token = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
+    let mock = Mock::start(Reply::ok().chunks([token, token]).stall_after(1))
+        .await
+        .unwrap();
+    let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;
+    drop(open(gateway.addr(), stream()).await);
+    until(async || !lines.of("call").is_empty()).await;
+    let line = lines.of("call").remove(0);
+    assert_eq!(
+        (&line["kind"], &line["input_tokens"], &line["output_tokens"]),
+        (&"cancelled".into(), &3.into(), &2.into()),
+        "{line}"
+    );
 }
 
 #[tokio::test]

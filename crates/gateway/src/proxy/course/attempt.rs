@@ -61,6 +61,7 @@ impl<'c> Course<'c> {
             .map_err(|_| Refusal::unsendable())?;
         self.name(request.headers_mut());
         trace::begin(self.call, way, &mut request, self.context);
+        self.context.sent_to(request.uri());
         let limits = self.limits(&way.timeouts, self.context.now());
         tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");
         let exchange = Exchange {
