@@ -4,9 +4,9 @@
 
 const { StreamError } = require("./errors.js");
 const { forgotten } = require("./gate.js");
+const { LONGEST } = require("./settings.js");
 
 const USUAL = { firstToken: 60_000, stall: 30_000 };
-const LONGEST = 2 ** 31 - 1; // what a timer can do
 const LATE = Symbol("late");
 
 /** Whether a result has only begun. */
@@ -140,4 +140,4 @@ function readable(guard) {
   );
 }
 
-module.exports = { LONGEST, guardStream, isStream };
+module.exports = { guardStream, isStream };
