@@ -142,7 +142,8 @@ class Call {
     // A good answer that is longer than anybody reads has content.
     const isGood = response.ok && body === undefined;
     const verdict = native.classify({ ...exchange, body, hasLeft: false, asks: this.request.asks && !isGood });
-    if (!response.ok && response.body !== null && this.repeat >= 0 && !this.#isCounted && Repeats.canWait(verdict)) {
+    const isTold = response.body === null || body === undefined || this.#isCounted;
+    if (!response.ok && !isTold && this.repeat >= 0 && Repeats.canWait(verdict)) {
       return this.#keep({ place: this.take(), verdict });
     }
     this.#fail((place) => this.gate.settle(place, verdict), verdict);
@@ -153,8 +154,9 @@ class Call {
   #fail(how, verdict) {
     const isCounted = verdict?.kind !== null && this.#isCounted;
     this.settle((place) => {
-      if (isCounted && !native.isProbe(place)) this.gate.cancel(place);
-      else if (how(place) && this.repeat >= 0) this.#keep({ verdict });
+      const isPassedOver = isCounted && !native.isProbe(place);
+      if (isPassedOver) this.gate.cancel(place);
+      if ((isPassedOver || how(place)) && this.repeat >= 0) this.#keep({ verdict });
     });
   }
 

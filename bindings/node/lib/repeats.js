@@ -11,7 +11,7 @@ const { LONGEST } = require("./settings.js");
 
 // The SDKs come back within 8 s, or after as long as the provider says.
 const PATIENCE = 10_000;
-const MOST = 1_000;
+const MOST = 500;
 
 class Repeats {
   #gate;

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 
-import { Breaker, CircuitOpenError } from "fuseline";
+import { Breaker, CircuitOpenError, Clock } from "fuseline";
 
 const NINE = { trip: [{ rule: "consecutive", failures: 9 }] };
 const URL = "http://host/v1/chat/completions";
@@ -24,6 +24,7 @@ function world(answers, options) {
   return { breaker, send };
 }
 
+const broken = Object.assign(new TypeError("fetch failed"), { cause: Object.assign(new Error("reset"), { code: "ECONNRESET" }) });
 const failed = (status = 503, headers = {}) => new Response("down", { status, headers });
 const good = () => Response.json({ choices: [{ message: { content: "well" } }] });
 
@@ -73,8 +74,26 @@ test("a repeat goes on under the permit of its call, whatever the state is by th
   assert.deepEqual([breaker.isHealthy(), breaker.getStatus().rejected.forced], [true, 0]);
 });
 
+test("connections that break count once, however often they are tried, and the answer that comes in the end is a success", async () => {
+  const { breaker, send } = world([broken, broken, failed(), broken, good()]);
+  for (const repeat of [0, 1]) await assert.rejects(send(repeat), broken);
+  await (await send(2)).text();
+  await assert.rejects(send(3), broken);
+  assert.deepEqual(breaker.getStatus().kinds, { network: 1 });
+  await (await send(4)).text();
+  assert.equal(breaker.getStatus().run, 0);
+});
+
+test("a probe that fails anew has failed, counted or not", async () => {
+  const clock = Clock.manual();
+  const { breaker, send } = world([broken, broken], { clock, trip: [{ rule: "consecutive", failures: 1 }], cooldown: "1s", jitter: 0 });
+  await assert.rejects(send(0), broken);
+  clock.advance(1_000);
+  await assert.rejects(send(1), broken);
+  assert.deepEqual([breaker.state, breaker.getStatus().episodes], ["open", 1]);
+});
+
 test("a repeat of what is counted asks anew, and is refused while the circuit is open", async () => {
-  const broken = Object.assign(new TypeError("fetch failed"), { cause: Object.assign(new Error("reset"), { code: "ECONNRESET" }) });
   const { breaker, send } = world([broken], { trip: [{ rule: "consecutive", failures: 1 }] });
   await assert.rejects(send(0), broken);
   assert.equal(breaker.state, "open");
@@ -103,8 +122,8 @@ test("who leaves a repeat gives the permit of its call back", async () => {
 });
 
 test("so many that wait are enough: the oldest has failed then", async () => {
-  const { breaker, send } = world(Array.from({ length: 1_001 }, () => failed()), { trip: [{ rule: "consecutive", failures: 1e6 }] });
-  for (let number = 0; number < 1_000; number += 1) await send(0, String(number));
+  const { breaker, send } = world(Array.from({ length: 501 }, () => failed()), { trip: [{ rule: "consecutive", failures: 1e6 }] });
+  for (let number = 0; number < 500; number += 1) await send(0, String(number));
   assert.equal(breaker.getStatus().run, 0);
   await send(0, "one more");
   assert.equal(breaker.getStatus().run, 1);
