@@ -56,7 +56,7 @@ class Chain {
       if ("error" in came) throw came.error;
       return { value: came.value, breaker: came.name, ageMs: undefined };
     } finally {
-      patience.end();
+      patience.stop();
     }
   }
 
@@ -100,7 +100,7 @@ class Chain {
 async function attempt(gate, place, call, patience) {
   try {
     const value = await patience.over(call);
-    if (isStream(value)) return { value: guardStream(gate, place, value, patience.signal), isFinal: true };
+    if (isStream(value)) return { value: guardStream(gate, place, value, patience.signal, patience.keep()), isFinal: true };
     const kind = gate.succeeded(place, value);
     return { value, isFinal: FINAL.has(kind), isGood: kind === undefined };
   } catch (error) {
@@ -117,6 +117,8 @@ class Patience {
   #timer;
   #end = Infinity;
   #spent;
+  #isKept = false;
+  #leave;
 
   constructor(caller, budget) {
     this.isOver = false;
@@ -125,7 +127,11 @@ class Patience {
     if (budget === undefined) return;
     this.#end = performance.now() + budget;
     const controller = new AbortController();
-    this.signal = caller === undefined ? controller.signal : AbortSignal.any([caller, controller.signal]);
+    this.signal = controller.signal;
+    // `AbortSignal.any` leaves something behind at a signal that outlives the call.
+    this.#leave = () => controller.abort(caller.reason);
+    if (caller?.aborted) this.#leave();
+    else caller?.addEventListener("abort", this.#leave, { once: true });
     this.#spent = new Promise((_, reject) => {
       const spend = () => {
         this.isOver = true;
@@ -149,8 +155,20 @@ class Patience {
     return this.#end - performance.now();
   }
 
-  end() {
+  /** A stream has begun, which has no budget but the caller's signal; what tells of its end. */
+  keep() {
+    this.#isKept = true;
+    return () => this.#forget();
+  }
+
+  /** The call is over, or a stream has begun. */
+  stop() {
     clearTimeout(this.#timer);
+    if (!this.#isKept) this.#forget();
+  }
+
+  #forget() {
+    this.caller?.removeEventListener("abort", this.#leave);
   }
 }
 

@@ -102,6 +102,11 @@ test("a budget is one for all targets, and leaves a stream that has begun alone"
   const heard = [];
   for await (const word of await chain.execute(words)) heard.push(word);
   assert.deepEqual(heard, ["a", "b"]);
+  const stop = new AbortController();
+  const stream = await chain.execute(words, stop);
+  assert.equal((await stream.next()).value, "a");
+  stop.abort();
+  await assert.rejects(stream.next(), { name: "AbortError" }, "its caller may still leave it");
 });
 
 test("who aborts a call with a budget says nothing, and the wait for a target is no longer than the budget", async () => {
