@@ -12,6 +12,7 @@ PATH=$PATH:/usr/sbin # where nginx is
 command -v nginx >/dev/null || missing+=(nginx)
 command -v redis-server >/dev/null || missing+=(redis-server)
 command -v chromium-headless-shell >/dev/null || missing+=(chromium-headless-shell fonts-inter)
+command -v strace >/dev/null || missing+=(strace)
 command -v curl >/dev/null || missing+=(curl)
 command -v systemd-analyze >/dev/null || missing+=(systemd)
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)

@@ -1,7 +1,6 @@
 //! `Registry`: the breakers of one process by name, bounded, on one clock.
 
 use core::fmt;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -11,7 +10,7 @@ use crate::event::Cause;
 use crate::kind::Kind;
 use crate::policy::{Mode, Per, Policy};
 use crate::saved::SavedBreaker;
-use crate::scope::{Scope, ScopeName};
+use crate::scope::{ByName, Scope, ScopeName};
 use crate::state::State;
 use crate::tick::{Tick, millis};
 
@@ -54,7 +53,7 @@ pub struct Registry(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     config: RegistryConfig,
-    entries: RwLock<HashMap<ScopeName, Entry>>,
+    entries: RwLock<ByName<Entry>>,
     unguarded: AtomicU64,
 }
 
@@ -285,14 +284,14 @@ impl Registry {
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<ScopeName, Entry>> {
+    fn read(&self) -> RwLockReadGuard<'_, ByName<Entry>> {
         self.0
             .entries
             .read()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<ScopeName, Entry>> {
+    fn write(&self) -> RwLockWriteGuard<'_, ByName<Entry>> {
         self.0
             .entries
             .write()
@@ -302,7 +301,7 @@ impl Registry {
 
 /// Among the closed ones that nobody holds: those without failures first, and of these the longest unused. A few at a
 /// time, so that a flood of invented names does not look through all of them each time.
-fn most_idle(entries: &HashMap<ScopeName, Entry>, few: usize, now: Tick) -> Vec<ScopeName> {
+fn most_idle(entries: &ByName<Entry>, few: usize, now: Tick) -> Vec<ScopeName> {
     let age = |entry: &Entry| {
         (
             entry.breaker.has_failures(now),

@@ -1,5 +1,6 @@
 //! `Traffic`: the callers' listener: who is accepted, in which way he is spoken to, and how long he may say nothing.
 
+mod again;
 mod front;
 
 use std::convert::Infallible;
@@ -21,6 +22,7 @@ use crate::config::Identity;
 use crate::live::Live;
 use crate::proxy;
 use crate::shutdown::Tasks;
+use again::Again;
 use front::Front;
 
 /// Most of an answer that waits here for its caller, and most of a request's head.
@@ -81,7 +83,7 @@ impl Traffic {
     fn admit(self: &Arc<Self>, stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
         let serving = Arc::clone(self);
         self.tasks.spawn(async move {
-            serving.serve(stream).await;
+            Again::new(serving.serve(stream)).await;
             drop(place);
         });
     }
