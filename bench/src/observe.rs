@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::load::{Load, wrk};
-use crate::process::{Server, free_port};
+use crate::process::{Server, config};
 use crate::proxy::median;
 use crate::servers::spawn;
 
@@ -35,7 +35,7 @@ pub(crate) async fn measure(is_quick: bool) -> Result<()> {
         Row::start("log, metrics and OTLP", &told, &provider).await?,
     ];
     let [_, on] = &rows;
-    scrape(on.admin);
+    scrape(on.server.admin.clone());
     for row in &rows {
         wrk(&row.server.address, 64, 1).await?;
     }
@@ -62,23 +62,15 @@ pub(crate) async fn measure(is_quick: bool) -> Result<()> {
 struct Row {
     name: &'static str,
     server: Server,
-    admin: u16,
     loads: Vec<Load>,
     cpu_ms_per_1000: Vec<f64>,
 }
 
 impl Row {
     async fn start(name: &'static str, told: &str, provider: &Server) -> Result<Self> {
-        let (listen, admin) = (free_port()?, free_port()?);
-        let config = format!(
-            "{told}[providers.a]\nprotocol = \"openai\"\nbase_url = \"http://{}\"\napi_key = \"key\"\n\
-             [[routes]]\nmodel = \"*\"\ntargets = [{{ provider = \"a\" }}]\n",
-            provider.address
-        );
         Ok(Self {
             name,
-            server: Server::fuseline(listen, admin, &config).await?,
-            admin,
+            server: Server::gateway(&config(told, &provider.address)).await?,
             loads: Vec::new(),
             cpu_ms_per_1000: Vec::new(),
         })
@@ -100,11 +92,11 @@ impl Row {
 }
 
 /// Reads the metrics each second, as a Prometheus in a hurry would.
-fn scrape(admin: u16) {
+fn scrape(admin: String) {
     spawn(async move {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
-            let Ok(mut stream) = TcpStream::connect(("127.0.0.1", admin)).await else {
+            let Ok(mut stream) = TcpStream::connect(&admin).await else {
                 return;
             };
             let request = b"GET /metrics HTTP/1.1\r\nhost: 127.0.0.1\r\nconnection: close\r\n\r\n";

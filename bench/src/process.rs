@@ -9,9 +9,13 @@ use anyhow::{Context as _, Result, bail};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
+const SILENT: &str = "log = \"off\"\n";
+
 /// One server in its own process (nginx: several). Dropping it ends it.
 pub(crate) struct Server {
     pub(crate) address: String,
+    /// Of a gateway: where its metrics are.
+    pub(crate) admin: String,
     child: Child,
     directory: Option<PathBuf>,
     is_nginx: bool,
@@ -34,27 +38,7 @@ impl Server {
             .context("the child ended early")?;
         Ok(Self {
             address,
-            child,
-            directory: None,
-            is_nginx: false,
-        })
-    }
-
-    /// The gateway as it is shipped, by this file.
-    pub(crate) async fn gateway(config: &Path) -> Result<Self> {
-        let port = free_port()?;
-        let address = format!("127.0.0.1:{port}");
-        let child = Command::new(std::env::current_exe()?.with_file_name("fuseline"))
-            .args(["serve", "--listen", &address])
-            .args(["--admin-listen", "127.0.0.1:0", "--config"])
-            .arg(config)
-            .stdout(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .context("fuseline does not start; bench/run builds it")?;
-        wait_for(&address).await?;
-        Ok(Self {
-            address,
+            admin: String::new(),
             child,
             directory: None,
             is_nginx: false,
@@ -81,36 +65,56 @@ impl Server {
         wait_for(&address).await?;
         Ok(Self {
             address,
+            admin: String::new(),
             child,
             directory: Some(directory),
             is_nginx: true,
         })
     }
 
-    /// The gateway's program, under this configuration and on these ports. What it logs goes to a file in a directory of
-    /// its own.
-    pub(crate) async fn fuseline(listen: u16, admin: u16, config: &str) -> Result<Self> {
+    /// The gateway's program under this configuration. What it logs goes to a file in a directory of its own.
+    pub(crate) async fn gateway(config: &str) -> Result<Self> {
+        let gateway = Self::start_gateway(config)?;
+        wait_for(&gateway.address).await?;
+        Ok(gateway)
+    }
+
+    fn start_gateway(config: &str) -> Result<Self> {
+        let (listen, admin) = (free_port()?, free_port()?);
+        let (address, admin) = (format!("127.0.0.1:{listen}"), format!("127.0.0.1:{admin}"));
         let directory = std::env::temp_dir().join(format!("fuseline-bench-program-{listen}"));
         fs::create_dir_all(&directory)?;
         fs::write(directory.join("fuseline.toml"), config)?;
-        let child = Command::new(std::env::current_exe()?.with_file_name("fuseline"))
-            .arg("serve")
-            .args(["--listen", &format!("127.0.0.1:{listen}")])
-            .args(["--admin-listen", &format!("127.0.0.1:{admin}")])
-            .args(["--state", "off", "--log-format", "json"])
+        let child = Command::new(Self::program()?)
+            .args(["serve", "--listen", &address, "--admin-listen", &admin])
+            .args(["--log-format", "json"])
             .current_dir(&directory)
             .stdout(fs::File::create(directory.join("log"))?)
             .kill_on_drop(true)
             .spawn()
-            .context("the gateway does not start; is it built?")?;
-        let address = format!("127.0.0.1:{listen}");
-        wait_for(&address).await?;
+            .context("fuseline does not start; bench/run builds it")?;
         Ok(Self {
             address,
+            admin,
             child,
             directory: Some(directory),
             is_nginx: false,
         })
+    }
+
+    /// The gateway in front of this provider, under its defaults, without state and without a line for each call.
+    pub(crate) async fn plain_gateway(provider: &str) -> Result<Self> {
+        Self::gateway(&config(SILENT, provider)).await
+    }
+
+    /// The same, not yet listening.
+    pub(crate) fn starting_gateway(provider: &str) -> Result<Self> {
+        Self::start_gateway(&config(SILENT, provider))
+    }
+
+    /// The gateway as it is shipped.
+    pub(crate) fn program() -> Result<PathBuf> {
+        Ok(std::env::current_exe()?.with_file_name("fuseline"))
     }
 
     /// How much it has logged, in bytes.
@@ -188,6 +192,14 @@ impl Server {
         }
         Ok(())
     }
+}
+
+/// A gateway's configuration: what it tells, and one provider for all models.
+pub(crate) fn config(told: &str, provider: &str) -> String {
+    format!(
+        "state = \"off\"\n{told}[providers.a]\nprotocol = \"openai\"\nbase_url = \"http://{provider}\"\napi_key = \"key\"\n\
+         [[routes]]\nmodel = \"*\"\ntargets = [{{ provider = \"a\" }}]\n"
+    )
 }
 
 pub(crate) fn free_port() -> Result<u16> {

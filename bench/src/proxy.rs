@@ -18,10 +18,8 @@ pub(crate) async fn measure() -> Result<()> {
     let answer = format!("location / {{ return 200 '{}'; }}", "x".repeat(1024));
     let fast = Server::nginx(&answer, "").await?;
     let slow = Server::own("upstream", "").await?;
-    let mut rows: Vec<Row> = std::iter::once("nginx")
-        .chain(CANDIDATES)
-        .map(Row::new)
-        .collect();
+    let names = ["nginx"].into_iter().chain(CANDIDATES).chain(["fuseline"]);
+    let mut rows: Vec<Row> = names.map(Row::new).collect();
     let mut direct = Row::new("no proxy");
     for _ in 0..ROUNDS {
         direct.load(&fast).await?;
@@ -64,10 +62,11 @@ impl Row {
     }
 
     async fn start(&self, upstream: &str) -> Result<Server> {
-        if self.name == "nginx" {
-            return Server::nginx(NGINX_PROXY, upstream).await;
+        match self.name {
+            "nginx" => Server::nginx(NGINX_PROXY, upstream).await,
+            "fuseline" => Server::plain_gateway(upstream).await,
+            name => Server::own(name, upstream).await,
         }
-        Server::own(self.name, upstream).await
     }
 
     async fn load(&mut self, server: &Server) -> Result<()> {

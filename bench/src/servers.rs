@@ -13,8 +13,6 @@ use std::task::{Context as Wake, Poll};
 use anyhow::{Context as _, Result, bail};
 use axum::serve::ListenerExt as _;
 use bytes::Bytes;
-use fuseline_gateway::Gateway;
-use fuseline_gateway::config::{Overrides, Sources};
 use hyper::body::{Body, Frame, Incoming};
 use hyper::client::conn::http1::{self as client_conn, SendRequest};
 use hyper::header::{CONNECTION, CONTENT_TYPE, HOST};
@@ -53,44 +51,17 @@ pub(crate) async fn bare_proxy(name: &str) -> Result<()> {
         "hyper auto + client" => serve_auto(authority).await,
         "hyper http1 + client" => serve_http1(authority).await,
         "hyper auto + own pool" => serve_pooled(authority).await,
-        "fuseline" => gateway(&authority).await,
         _ => bail!("no bare proxy is called `{name}`"),
     }
 }
 
-/// The candidates by name, and the gateway itself: what its breakers, headers and log lines add.
-pub(crate) const CANDIDATES: [&str; 5] = [
+/// The candidates by name.
+pub(crate) const CANDIDATES: [&str; 4] = [
     "axum + client",
     "hyper auto + client",
     "hyper http1 + client",
     "hyper auto + own pool",
-    "fuseline",
 ];
-
-async fn gateway(authority: &str) -> Result<()> {
-    let file = env::temp_dir().join(format!("fuseline-bench-{}.toml", std::process::id()));
-    let text = format!(
-        "listen = \"127.0.0.1:0\"\nadmin_listen = \"127.0.0.1:0\"\nstate = \"off\"\n\
-         [providers.a]\nprotocol = \"openai\"\nbase_url = \"http://{authority}\"\napi_key = \"key\"\n\
-         [[routes]]\nmodel = \"*\"\ntargets = [{{ provider = \"a\" }}]\n"
-    );
-    std::fs::write(&file, text)?;
-    let sources = Sources {
-        file: Some(&file),
-        overrides: &Overrides::default(),
-        env: &|_| None,
-    };
-    let report = sources.load();
-    std::fs::remove_file(&file)?;
-    let gateway = Gateway::start(
-        report
-            .config
-            .context("the gateway's configuration is refused")?,
-    )
-    .await?;
-    announce(gateway.addr());
-    std::future::pending().await
-}
 
 async fn serve_axum(authority: String) -> Result<()> {
     let client = client::<axum::body::Body>();

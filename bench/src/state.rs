@@ -91,7 +91,7 @@ async fn measure_before(upstream: &Server, folder: &Path, effort: Effort) -> Res
     ] {
         variants.push(Variant {
             name,
-            server: gateway(folder, name, settings, &upstream.address).await?,
+            server: gateway(settings, &upstream.address).await?,
             p50: Vec::new(),
             p99: Vec::new(),
             bytes_per_breaker: 0.0,
@@ -121,16 +121,14 @@ async fn measure_before(upstream: &Server, folder: &Path, effort: Effort) -> Res
     Ok(())
 }
 
-async fn gateway(folder: &Path, name: &str, settings: &str, upstream: &str) -> Result<Server> {
-    let file = folder.join(format!("{name}.toml"));
+async fn gateway(settings: &str, upstream: &str) -> Result<Server> {
     let text = format!(
         "{settings}\nlog = \"off\"\n\
          [providers.a]\nprotocol = \"openai\"\nbase_url = \"http://{upstream}/v1\"\napi_key = \"key\"\n\
          [[routes]]\nmodel = \"*\"\nretries = 0\ntargets = [{{ provider = \"a\" }}]\n\
          [breaker]\ntrip = [{{ rule = \"rate\", threshold = 0.5, window = \"60s\", min_calls = 10 }}]\n"
     );
-    fs::write(&file, text)?;
-    Server::gateway(&file).await
+    Server::gateway(&text).await
 }
 
 /// A `redis-server` on a free port, ended with this.

@@ -80,6 +80,7 @@ impl Row {
         let server = match name {
             "no proxy" => None,
             "nginx" => Some(Server::nginx(NGINX_PROXY, provider).await?),
+            "fuseline" => Some(Server::plain_gateway(provider).await?),
             name => Some(Server::own(name, provider).await?),
         };
         let address = server

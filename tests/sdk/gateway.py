@@ -4,10 +4,12 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import threading
 import time
 import urllib.request
+from collections.abc import Sequence
 from pathlib import Path
 
 BINARY = Path(os.environ.get("FUSELINE_BIN", "target/release/fuseline")).resolve()
@@ -28,11 +30,24 @@ def until(condition, what: str, patience: float = PATIENCE):
     return answer
 
 
+def free_port() -> int:
+    """A port of loopback that nobody listens at."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        return held.getsockname()[1]
+
+
 class Gateway:
     """Runs from construction to `stop`. Both listeners choose free ports, unless `environment` names others; the log goes to
-    `gateway.log` in `folder`."""
+    `gateway.log` in `folder`. `under` is a command that runs it and becomes it."""
 
-    def __init__(self, folder: Path, config: str | None = None, environment: dict[str, str] | None = None):
+    def __init__(
+        self,
+        folder: Path,
+        config: str | None = None,
+        environment: dict[str, str] | None = None,
+        under: Sequence[str | Path] = (),
+    ):
         self.folder = folder
         arguments = []
         if config is not None:
@@ -41,7 +56,7 @@ class Gateway:
             arguments = ["--config", file]
         self._serving: dict | None = None
         self.process = subprocess.Popen(
-            [BINARY, "serve", *arguments],
+            [*under, BINARY, "serve", *arguments],
             cwd=folder,
             env=os.environ | FREE_PORTS | (environment or {}),
             stdout=subprocess.PIPE,

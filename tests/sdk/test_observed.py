@@ -19,6 +19,7 @@ from conftest import FROM_PRIMARY
 from dialects import OPENAI
 from gateway import PATIENCE, until
 from provider import Reply
+from snippets import blocks
 from wire import MODEL
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -70,13 +71,11 @@ class Prometheus:
             assert written in rules, written
             rules = rules.replace(written, instead)
         (folder / "alerts.yml").write_text(rules)
-        (folder / "prometheus.yml").write_text(
-            f"""
-            global: {{ scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms }}
-            rule_files: [alerts.yml]
-            scrape_configs: [{{ job_name: fuseline, static_configs: [{{ targets: ["{admin.removeprefix("http://")}"] }}] }}]
-            """
-        )
+        (folder / "fuseline-admin-token").write_text("asked for by no gateway that has none")
+        (config,) = blocks("docs/guide/seeing-it.md", "yaml")
+        config = config.replace("127.0.0.1:8081", admin.removeprefix("http://"))
+        often = "global: { scrape_interval: 200ms, scrape_timeout: 200ms, evaluation_interval: 200ms }\n"
+        (folder / "prometheus.yml").write_text(often + config)
         log = folder / "prometheus.log"
         self.process = subprocess.Popen(
             ["prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=data", "--web.listen-address=127.0.0.1:0"],

@@ -3,8 +3,10 @@
 import math
 import time
 
+import openai
 import pytest
 from conftest import FROM_PRIMARY
+from dialects import OPENAI
 from provider import Reply
 from wire import MODEL
 
@@ -72,3 +74,23 @@ def test_an_sdk_does_not_repeat_what_makes_no_sense(serve, dialect, primary):
         dialect.ask(dialect.client(gateway.url, max_retries=2))
     assert gateway.metric("breaker_rejected_total") == rejected + 1, "one request, no retry"
     assert primary.hits == THRESHOLD
+
+
+@pytest.mark.parametrize("dialect", [OPENAI], indirect=True)
+def test_report_152_an_sdk_asks_once_where_the_quota_is_spent(serve, dialect, primary):
+    gateway = serve(primary.url)
+    primary.answer(Reply(status=429, body=b'{"error": {"type": "insufficient_quota", "code": "insufficient_quota"}}'))
+    client = dialect.client(gateway.url, max_retries=2)
+    for asked in (1, 2):
+        with pytest.raises(openai.RateLimitError):
+            dialect.ask(client)
+        assert gateway.metric("calls_total") == asked, "one request at the gateway for each call"
+    assert primary.hits == 1
+
+
+def test_report_152_an_sdk_asks_once_with_a_key_that_is_wrong(serve, dialect, primary):
+    gateway = serve(primary.url)
+    primary.answer(Reply(status=401))
+    with pytest.raises(dialect.errors[401]):
+        dialect.ask(dialect.client(gateway.url, max_retries=2))
+    assert (gateway.metric("calls_total"), primary.hits) == (1, 1)

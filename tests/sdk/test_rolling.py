@@ -10,7 +10,7 @@ from http.client import HTTPConnection
 
 import pytest
 from conftest import FROM_SPARE
-from gateway import Gateway, until
+from gateway import Gateway, free_port, until
 from provider import Reply
 from wire import MODEL
 
@@ -27,12 +27,6 @@ def redis(tmp_path):
     yield f"redis://127.0.0.1:{port}/0"
     server.terminate()
     server.wait()
-
-
-def free_port() -> int:
-    with socket.socket() as held:
-        held.bind(("127.0.0.1", 0))
-        return held.getsockname()[1]
 
 
 def is_open(port: int) -> bool:

@@ -1,7 +1,6 @@
 //! `Registry`: the breakers of one process by name, bounded, on one clock.
 
 use core::fmt;
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::breaker::Breaker;
@@ -10,7 +9,7 @@ use crate::event::Cause;
 use crate::kind::Kind;
 use crate::policy::{Mode, Per, Policy};
 use crate::saved::SavedBreaker;
-use crate::scope::{Scope, ScopeName};
+use crate::scope::{ByName, Scope, ScopeName};
 use crate::state::State;
 use crate::sync::{AtomicU64, Ordering, RwLock, RwLockReadGuard, RwLockWriteGuard, read, write};
 use crate::tick::{Tick, millis};
@@ -54,7 +53,7 @@ pub struct Registry(Arc<Shared>);
 #[derive(Debug, Default)]
 struct Shared {
     config: RegistryConfig,
-    entries: RwLock<HashMap<ScopeName, Entry>>,
+    entries: RwLock<ByName<Entry>>,
     unguarded: AtomicU64,
 }
 
@@ -285,18 +284,18 @@ impl Registry {
         }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<ScopeName, Entry>> {
+    fn read(&self) -> RwLockReadGuard<'_, ByName<Entry>> {
         read(&self.0.entries)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<ScopeName, Entry>> {
+    fn write(&self) -> RwLockWriteGuard<'_, ByName<Entry>> {
         write(&self.0.entries)
     }
 }
 
 /// Among the closed ones that nobody holds: those without failures first, and of these the longest unused. A few at a
 /// time, so that a flood of invented names does not look through all of them each time.
-fn most_idle(entries: &HashMap<ScopeName, Entry>, few: usize, now: Tick) -> Vec<ScopeName> {
+fn most_idle(entries: &ByName<Entry>, few: usize, now: Tick) -> Vec<ScopeName> {
     let age = |entry: &Entry| {
         (
             entry.breaker.has_failures(now),

@@ -4,7 +4,10 @@
 //! is charged to exactly one, so that a rate-limited key or one overloaded model takes nobody else down.
 
 use core::fmt;
-use std::sync::Arc;
+use core::hash::{BuildHasher as _, BuildHasherDefault, Hash, Hasher};
+use std::collections::HashMap;
+use std::hash::RandomState;
+use std::sync::{Arc, LazyLock};
 
 use crate::kind::Kind;
 use crate::policy::Per;
@@ -77,39 +80,38 @@ impl fmt::Display for Scope {
 /// assert_eq!(ScopeName::model("openai", "gpt-5").to_string(), "openai/gpt-5");
 /// assert_eq!(ScopeName::key("openai", "1f3ac0de").to_string(), "openai#1f3ac0de");
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ScopeName {
     scope: Scope,
     provider: Arc<str>,
     part: Option<Arc<str>>,
+    /// Of the rest, computed once: a call looks its breakers up more than once.
+    hash: u64,
 }
 
 impl ScopeName {
     /// A provider, or any one thing that a library user guards.
     pub fn provider(provider: &str) -> Self {
-        Self {
-            scope: Scope::Provider,
-            provider: provider.into(),
-            part: None,
-        }
+        Self::new(Scope::Provider, provider, None)
     }
 
     /// A model of a provider.
     pub fn model(provider: &str, model: &str) -> Self {
-        Self {
-            scope: Scope::Model,
-            provider: provider.into(),
-            part: Some(model.into()),
-        }
+        Self::new(Scope::Model, provider, Some(model))
     }
 
     /// A credential at a provider: its place in the configuration, or the salted prefix of a caller's own key. Never
     /// the key itself.
     pub fn key(provider: &str, credential: &str) -> Self {
+        Self::new(Scope::Key, provider, Some(credential))
+    }
+
+    fn new(scope: Scope, provider: &str, part: Option<&str>) -> Self {
         Self {
-            scope: Scope::Key,
+            scope,
             provider: provider.into(),
-            part: Some(credential.into()),
+            part: part.map(Into::into),
+            hash: KEYS.hash_one((scope, provider, part)),
         }
     }
 
@@ -126,6 +128,48 @@ impl ScopeName {
     /// The model or credential.
     pub fn part(&self) -> Option<&str> {
         self.part.as_deref()
+    }
+}
+
+/// Keyed anew in each process: callers choose names of models.
+static KEYS: LazyLock<RandomState> = LazyLock::new(RandomState::new);
+
+impl Hash for ScopeName {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        hasher.write_u64(self.hash);
+    }
+}
+
+/// By breakers' names.
+pub(crate) type ByName<T> = HashMap<ScopeName, T, BuildHasherDefault<Hashed>>;
+
+/// A name brings its hash along.
+#[derive(Debug, Default)]
+pub(crate) struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = self.0.rotate_left(8) ^ u64::from(*byte);
+        }
+    }
+
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+impl fmt::Debug for ScopeName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ScopeName")
+            .field("scope", &self.scope)
+            .field("provider", &self.provider)
+            .field("part", &self.part)
+            .finish()
     }
 }
 

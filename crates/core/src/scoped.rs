@@ -119,10 +119,9 @@ impl Scopes {
     /// The refusal with the longest wait; among equals forced, then open, probing, saturated.
     pub fn try_acquire(&self, limit: Duration, now: Tick) -> Result<ScopedPermit, ScopedRejection> {
         let breakers = self.existing();
-        self.check_all(&breakers, now)
-            .inspect_err(|refused| self.count(&breakers, refused, now))?;
-        let mut permits = Vec::with_capacity(breakers.len());
-        for breaker in &breakers {
+        check_all(&breakers, now).inspect_err(|refused| count(&breakers, refused, now))?;
+        let mut permits = Vec::with_capacity(breakers.0.len());
+        for breaker in breakers.iter() {
             match breaker.try_acquire_owned(limit, now) {
                 Ok(permit) => permits.push((breaker.name().scope(), permit)),
                 Err(rejection) => {
@@ -147,12 +146,23 @@ impl Scopes {
     /// # Errors
     /// As [`try_acquire`](Self::try_acquire).
     pub fn check(&self, now: Tick) -> Result<(), ScopedRejection> {
-        self.check_all(&self.existing(), now)
+        check_all(&self.existing(), now)
     }
 
-    /// Whether the next call would be a probe of one of the breakers.
-    pub fn is_due(&self, now: Tick) -> bool {
-        self.existing().iter().any(|breaker| breaker.is_due(now))
+    /// As [`check`](Self::check); where all would give leave, whether the next call would be a probe of one of them.
+    ///
+    /// # Errors
+    /// As [`try_acquire`](Self::try_acquire).
+    pub fn check_due(&self, now: Tick) -> Result<bool, ScopedRejection> {
+        let breakers = self.existing();
+        check_all(&breakers, now)?;
+        Ok(breakers.iter().any(|breaker| breaker.is_due(now)))
+    }
+
+    /// The states of the breakers that there are.
+    pub fn states(&self, now: Tick) -> impl Iterator<Item = State> {
+        let breakers = self.existing().0.into_iter().flatten();
+        breakers.map(move |breaker| breaker.state(now))
     }
 
     /// The settings.
@@ -178,47 +188,11 @@ impl Scopes {
         }
     }
 
-    fn existing(&self) -> Vec<Breaker> {
+    fn existing(&self) -> Existing {
         let touched = &self.0;
-        let found = [&touched.model, &touched.key].into_iter().flatten();
-        let found = found.filter_map(|name| touched.registry.find_breaker(name));
-        core::iter::once(touched.provider.clone())
-            .chain(found)
-            .collect()
-    }
-
-    fn check_all(&self, breakers: &[Breaker], now: Tick) -> Result<(), ScopedRejection> {
-        let refusals = breakers.iter().filter_map(|breaker| {
-            let own = breaker.check(now).err();
-            if own.is_some_and(|own| own.reason == Reason::Probing) {
-                breaker.wish(); // plans ask no further of one that refuses
-            }
-            let held = breaker
-                .held(now)
-                .filter(|_| breaker.mode() == Mode::Enforce);
-            let rejection = own.into_iter().chain(held).max_by_key(rank)?;
-            Some(ScopedRejection {
-                name: breaker.name().clone(),
-                rejection,
-            })
-        });
-        refusals
-            .max_by_key(|refused| rank(&refused.rejection))
-            .map_or(Ok(()), Err)
-    }
-
-    fn count(&self, breakers: &[Breaker], refused: &ScopedRejection, now: Tick) {
-        let Some(breaker) = breakers
-            .iter()
-            .find(|breaker| *breaker.name() == refused.name)
-        else {
-            return;
-        };
-        match refused.rejection.reason {
-            // A ramp counts the calls that it refuses, so it must be asked in earnest.
-            Reason::Ramping => drop(breaker.try_acquire(now)),
-            reason => breaker.count_rejection(reason),
-        }
+        let find = |name: &Option<ScopeName>| touched.registry.find_breaker(name.as_ref()?);
+        let provider = Some(touched.provider.clone());
+        Existing([provider, find(&touched.model), find(&touched.key)])
     }
 
     /// The breaker of this scope, made if need be; none where the call does not touch it or the registry is full.
@@ -238,6 +212,47 @@ impl Scopes {
             Scope::Model => &self.0.policies.model,
             Scope::Key => &self.0.policies.key,
         }
+    }
+}
+
+/// The breakers that there are: provider's, model's, key's.
+struct Existing([Option<Breaker>; 3]);
+
+impl Existing {
+    fn iter(&self) -> impl Iterator<Item = &Breaker> {
+        self.0.iter().flatten()
+    }
+}
+
+fn check_all(breakers: &Existing, now: Tick) -> Result<(), ScopedRejection> {
+    let refusals = breakers.iter().filter_map(|breaker| {
+        let own = breaker.check(now).err();
+        if own.is_some_and(|own| own.reason == Reason::Probing) {
+            breaker.wish(); // plans ask no further of one that refuses
+        }
+        let held = breaker
+            .held(now)
+            .filter(|_| breaker.mode() == Mode::Enforce);
+        let rejection = own.into_iter().chain(held).max_by_key(rank)?;
+        Some(ScopedRejection {
+            name: breaker.name().clone(),
+            rejection,
+        })
+    });
+    refusals
+        .max_by_key(|refused| rank(&refused.rejection))
+        .map_or(Ok(()), Err)
+}
+
+fn count(breakers: &Existing, refused: &ScopedRejection, now: Tick) {
+    let mut breakers = breakers.iter();
+    let Some(breaker) = breakers.find(|breaker| *breaker.name() == refused.name) else {
+        return;
+    };
+    match refused.rejection.reason {
+        // A ramp counts the calls that it refuses, so it must be asked in earnest.
+        Reason::Ramping => drop(breaker.try_acquire(now)),
+        reason => breaker.count_rejection(reason),
     }
 }
 
@@ -413,7 +428,11 @@ impl Scopes {
 
     fn touch(&self, charged: &[Scope], now: Tick) {
         let touched = &self.0;
-        let names = [(Scope::Model, &touched.model), (Scope::Key, &touched.key)];
+        let names = [
+            (Scope::Provider, Some(touched.provider.name())),
+            (Scope::Model, touched.model.as_ref()),
+            (Scope::Key, touched.key.as_ref()),
+        ];
         for (_, name) in names.iter().filter(|(scope, _)| charged.contains(scope)) {
             if let Some(name) = name {
                 touched.registry.touch(name, now);

@@ -575,17 +575,21 @@ fn scopes_and_the_parts_of_names_read_as_they_are_written() {
 fn scopes_are_due_where_the_next_call_would_be_a_probe_and_its_permit_says_so() {
     let bench = Bench::new(&spec());
     let scopes = bench.scopes("m", "0");
-    assert!(!scopes.is_due(at(0)));
+    assert_eq!(scopes.check_due(at(0)), Ok(false));
     let plain = scopes.try_acquire(Duration::ZERO, at(0)).unwrap();
     assert!(!plain.is_probe());
     plain.record(&OK, None, at(0));
     for _ in 0..2 {
         bench.record("m", &Outcome::failure(Kind::Overloaded), at(0));
     }
-    assert!(!scopes.is_due(at(14_999)));
-    assert!(scopes.is_due(at(15_000)));
+    assert!(scopes.check_due(at(14_999)).is_err());
+    assert_eq!(scopes.check_due(at(15_000)), Ok(true));
     let probe = scopes.try_acquire(Duration::ZERO, at(15_000)).unwrap();
     assert!(probe.is_probe());
     probe.cancel(at(15_000));
-    assert!(scopes.is_due(at(15_000)), "its slot is free again");
+    assert_eq!(
+        scopes.check_due(at(15_000)),
+        Ok(true),
+        "its slot is free again"
+    );
 }

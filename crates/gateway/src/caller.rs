@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use tokio::io::Interest;
 use tokio::net::TcpStream;
-use tokio::net::tcp::OwnedReadHalf;
+use tokio::net::tcp::OwnedWriteHalf;
 use tokio::time::Instant;
 
 pub(crate) use awaited::Awaited;
@@ -58,9 +58,9 @@ impl Caller {
             is_ending: AtomicBool::new(false),
         }));
         let (read, write) = stream.into_split();
-        let read = Arc::new(read);
-        let line = Line::new(Arc::clone(&read), write, caller.clone());
-        (line, Watch { read, caller })
+        let write = Arc::new(write);
+        let line = Line::new(read, Arc::clone(&write), caller.clone());
+        (line, Watch { write, caller })
     }
 
     /// Nobody: a call is made for somebody who comes back for its answer.
@@ -158,13 +158,17 @@ impl Drop for Waiting {
 
 /// The eye on one caller.
 pub(crate) struct Watch {
-    read: Arc<OwnedReadHalf>,
+    write: Arc<OwnedWriteHalf>,
     caller: Caller,
 }
 
 impl Watch {
     pub(crate) fn caller(&self) -> Caller {
         self.caller.clone()
+    }
+
+    fn stream(&self) -> &TcpStream {
+        self.write.as_ref().as_ref()
     }
 
     /// Resolves when he is gone, with the way he went; what is dropped then ends his call. To be asked by the task of his
@@ -175,7 +179,7 @@ impl Watch {
         state.gone = Some(gone);
         if gone == Gone::Slow {
             // What he has not taken is of no use to him, and would stay in memory for minutes.
-            drop(self.read.as_ref().as_ref().set_zero_linger());
+            drop(self.stream().set_zero_linger());
             if !state.waits() {
                 let write_idle = state.write_idle;
                 tracing::info!(kind = CLIENT_SLOW, ?write_idle, "an answer was not taken");
@@ -215,10 +219,10 @@ impl Watch {
         let Some(interest) = interest else {
             return std::future::pending().await;
         };
-        match self.read.ready(interest).await {
+        match self.stream().ready(interest).await {
             Ok(ready) if !ready.is_error() => {
                 let mut state = self.caller.state();
-                state.waits() && state.read(&self.read, Instant::now).is_err()
+                state.waits() && state.read(self.stream(), Instant::now).is_err()
             }
             Ok(_) | Err(_) => true,
         }

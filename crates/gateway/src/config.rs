@@ -21,6 +21,7 @@ mod model;
 mod otlp;
 mod overrides;
 mod pattern;
+mod pem;
 mod pool;
 mod provider;
 mod queue;

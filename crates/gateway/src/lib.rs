@@ -6,6 +6,7 @@ pub mod cli;
 pub mod config;
 mod fleet;
 mod live;
+pub mod log;
 mod observe;
 mod otlp;
 mod proxy;

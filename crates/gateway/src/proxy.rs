@@ -8,6 +8,7 @@
 //! ```
 
 mod address;
+mod aim;
 mod alarm;
 mod cache;
 mod client;
@@ -43,7 +44,6 @@ mod streamed;
 mod streaming;
 mod succession;
 mod trace;
-mod tracked;
 mod upload;
 mod upstream;
 mod watched;
@@ -55,7 +55,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use fuseline_core::{Breaker, Registry, ScopeName, Tick};
-use fuseline_llm::{Classifier, Limits, Operation, Target};
+use fuseline_llm::{Classifier, Limits, Operation};
 use fuseline_telemetry::{Metrics, Otlp};
 use http::{Request, Response};
 use hyper::body::Incoming;
@@ -63,7 +63,7 @@ use rustls::crypto::CryptoProvider;
 use tokio::sync::Semaphore;
 
 use crate::caller::{Awaited, Caller};
-use crate::config::{Config, Listener, OnExhausted, Route, Timeouts, Webhook};
+use crate::config::{Config, Listener, OnExhausted, Route, Webhook};
 use crate::queue::Desk;
 use crate::state;
 use cache::{Cache, Keeper, Slot, Tenant};
@@ -90,7 +90,7 @@ pub(crate) struct Proxy {
     config: Arc<Config>,
     upstreams: BTreeMap<String, Upstream>,
     guards: Guards,
-    clients: Arc<Clients>,
+    clients: Clients,
     /// By route, or by provider where they are passed through.
     rosters: Vec<Roster>,
     /// Where a route falls back on it.
@@ -201,11 +201,7 @@ impl Proxy {
         let guards = Guards::new(&config, seed);
         Ok(Self {
             upstreams: Upstream::all(&config)?,
-            clients: Arc::new(Clients::new(
-                crypto(),
-                &config.authorities.certificates,
-                config.pool,
-            )?),
+            clients: Clients::new(crypto(), &config.authorities.certificates, config.pool)?,
             rosters: Roster::all(&config),
             cache: wants_cache(&config).then(|| Arc::new(Cache::new(&config.cache))),
             has_queue: crate::queue::is_wanted(&config),
@@ -304,12 +300,6 @@ impl Proxy {
         self.rosters.get(index)
     }
 
-    /// The time limits of one attempt.
-    fn timeouts(&self, call: &Call, target: &Target) -> Timeouts {
-        let (provider, model) = (target.provider(), Some(target.model()));
-        self.config.timeouts(provider, model, self.route(call))
-    }
-
     /// What a call over these ways may spend. A budget that nobody wrote leaves each of them the time for its first
     /// token.
     fn limits_over(&self, call: &Call, ways: &[Way<'_>]) -> Limits {
@@ -317,9 +307,7 @@ impl Proxy {
         let written = self.route(call).and_then(|route| route.budget);
         if written.is_none() {
             // And half as much again for whoever comes after it.
-            let first_tokens = ways
-                .iter()
-                .map(|way| self.timeouts(call, &way.target).first_token);
+            let first_tokens = ways.iter().map(|way| way.timeouts.first_token);
             let needed = first_tokens.map(|time| time.saturating_mul(3) / 2);
             limits.budget = needed.fold(limits.budget, Duration::max);
         }

@@ -1,11 +1,13 @@
 //! `Traffic`: the callers' listener: who is accepted, in which way he is spoken to, and how long he may say nothing.
 
+mod again;
 mod front;
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -21,6 +23,7 @@ use crate::config::Identity;
 use crate::live::Live;
 use crate::proxy;
 use crate::shutdown::Tasks;
+use again::Again;
 use front::Front;
 
 /// Most of an answer that waits here for its caller, and most of a request's head.
@@ -81,7 +84,7 @@ impl Traffic {
     fn admit(self: &Arc<Self>, stream: TcpStream, place: Option<OwnedSemaphorePermit>) {
         let serving = Arc::clone(self);
         self.tasks.spawn(async move {
-            serving.serve(stream).await;
+            Again::new(serving.serve(stream)).await;
             drop(place);
         });
     }
@@ -149,7 +152,8 @@ impl Traffic {
         let service = service_fn(|request| {
             has_asked.notify_one();
             let (proxy, caller) = (self.live.proxy(), asking.clone());
-            async move { Ok::<_, Infallible>(proxy::handle(proxy, request, caller).await) }
+            // hyper keeps room for it as long as the connection stands: a stream may stand for minutes after it.
+            Box::pin(proxy::handle(proxy, request, caller).map(Ok::<_, Infallible>))
         });
         // Who leaves is the watch's to tell: hyper would take the end of what a caller sends for the end of his interest.
         let connection = http1::Builder::new()

@@ -8,6 +8,7 @@
 mod attempt;
 mod client;
 mod instruments;
+mod pace;
 mod spans;
 
 use std::fmt;
@@ -31,6 +32,7 @@ use opentelemetry_sdk::trace::{
 use crate::family::Family;
 use client::Client;
 use instruments::Instruments;
+use pace::Pace;
 
 pub use attempt::{AttemptReport, AttemptSpan};
 pub use client::{Post, PostError, PostFuture};
@@ -61,6 +63,9 @@ pub struct OtlpSettings {
     /// Which share of the traces is kept that begin here, from 0 to 1, none being all; others are kept if their caller
     /// keeps them. `OTEL_TRACES_SAMPLER` stands above it.
     pub sample: Option<f64>,
+    /// How many traces may begin here in a second, so that a flood of calls does not become one of spans, most of which the
+    /// queue would lose. Traces that a caller has begun are not counted.
+    pub traces_per_second: u32,
 }
 
 /// Why nothing can be exported.
@@ -83,6 +88,7 @@ pub struct OtlpError(#[from] opentelemetry_otlp::ExporterBuildError);
 ///     traces_interval: Duration::from_secs(5),
 ///     metrics_interval: Duration::from_secs(60),
 ///     sample: Some(0.1),
+///     traces_per_second: 1_000,
 /// };
 /// let otlp = Otlp::start(&settings, &nobody)?;
 /// let mut call = otlp.call(&http::HeaderMap::new());
@@ -98,6 +104,7 @@ struct Inner {
     meters: SdkMeterProvider,
     tracer: SdkTracer,
     instruments: Instruments,
+    pace: Pace,
 }
 
 impl Otlp {
@@ -113,6 +120,7 @@ impl Otlp {
         Ok(Self(Arc::new(Inner {
             tracer: spans.tracer(SCOPE),
             instruments: Instruments::new(&meters.meter(SCOPE)),
+            pace: Pace::new(settings.traces_per_second),
             spans,
             meters,
         })))

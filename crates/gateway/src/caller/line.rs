@@ -1,81 +1,96 @@
 //! `Line`: a caller's socket, as HTTP is spoken over it; what passes is noted.
 
 use std::io;
+use std::net::Shutdown;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 
 use super::Caller;
 
-/// A socket that tells its [`Caller`] what he takes.
+/// A socket that tells its [`Caller`] what he takes. Its write half is shared with his watch, not its read half: the runtime
+/// knows of a read that left nothing only by its own.
 pub(crate) struct Line {
-    read: Arc<OwnedReadHalf>,
-    write: OwnedWriteHalf,
+    read: OwnedReadHalf,
+    write: Arc<OwnedWriteHalf>,
     caller: Caller,
 }
 
 impl Line {
-    pub(super) fn new(read: Arc<OwnedReadHalf>, write: OwnedWriteHalf, caller: Caller) -> Self {
+    pub(super) fn new(read: OwnedReadHalf, write: Arc<OwnedWriteHalf>, caller: Caller) -> Self {
         Self {
             read,
             write,
             caller,
         }
     }
+
+    fn poll_send(
+        &self,
+        context: &mut Context<'_>,
+        send: impl Fn(&OwnedWriteHalf) -> io::Result<usize>,
+    ) -> Poll<io::Result<usize>> {
+        let stream: &TcpStream = self.write.as_ref().as_ref();
+        loop {
+            ready!(stream.poll_write_ready(context))?;
+            match send(&self.write) {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                sent => return Poll::Ready(sent),
+            }
+        }
+    }
 }
 
 impl AsyncRead for Line {
     fn poll_read(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         if self.caller.state().hand_on(buffer) {
             return Poll::Ready(Ok(()));
         }
-        loop {
-            ready!(self.read.as_ref().as_ref().poll_read_ready(context))?;
-            match self.read.try_read_buf(buffer) {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                read => return Poll::Ready(read.map(drop)),
-            }
-        }
+        Pin::new(&mut self.read).poll_read(context, buffer)
     }
 }
 
 impl AsyncWrite for Line {
     fn poll_write(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.write).poll_write(context, bytes);
+        let polled = self.poll_send(context, |half| half.try_write(bytes));
         self.caller.sent(&polled);
         polled
     }
 
     fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         context: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let polled = Pin::new(&mut self.write).poll_write_vectored(context, slices);
+        let polled = self.poll_send(context, |half| half.try_write_vectored(slices));
         self.caller.sent(&polled);
         polled
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.write.is_write_vectored()
+        true
     }
 
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.write).poll_flush(context)
+    /// A socket holds nothing back.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.write).poll_shutdown(context)
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let stream: &TcpStream = self.write.as_ref().as_ref();
+        Poll::Ready(SockRef::from(stream).shutdown(Shutdown::Write))
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::{Buf as _, BufMut as _, BytesMut};
 use tokio::io::{Interest, ReadBuf};
-use tokio::net::tcp::OwnedReadHalf;
+use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 /// How long nothing may be sent after a FIN.
@@ -97,7 +97,7 @@ impl State {
     /// Where the connection is broken.
     pub(super) fn read(
         &mut self,
-        socket: &OwnedReadHalf,
+        socket: &TcpStream,
         now: impl FnOnce() -> Instant,
     ) -> io::Result<()> {
         loop {

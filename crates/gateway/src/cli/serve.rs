@@ -4,15 +4,11 @@ use std::io::{self, IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use tokio::signal::unix::{SignalKind, signal};
-use tracing::level_filters::LevelFilter;
-use tracing_subscriber::Layer as _;
-use tracing_subscriber::filter::Targets;
-use tracing_subscriber::layer::SubscriberExt as _;
-use tracing_subscriber::util::SubscriberInitExt as _;
 
 use super::source::Source;
 use crate::Gateway;
-use crate::config::{Config, LogFormat, Severity};
+use crate::config::{Config, Severity};
+use crate::log;
 
 /// Run the gateway
 ///
@@ -36,7 +32,7 @@ impl Args {
             }
             return Ok(ExitCode::FAILURE);
         };
-        log_to_stdout(config.log, config.log_format);
+        let _written = log::to_stdout(config.log, config.log_format)?;
         for note in report
             .findings
             .iter()
@@ -105,27 +101,4 @@ fn greet(gateway: &Gateway, pass_through: bool) {
         "OpenAI SDK:    base_url = http://{addr}{openai}\nAnthropic SDK: base_url = http://{addr}{anthropic}\n\
          breakers:      http://{admin}/breakers"
     );
-}
-
-/// Our own lines at the level asked for; other libraries' only where they warn, since theirs may quote headers.
-fn log_to_stdout(level: LevelFilter, format: LogFormat) {
-    let targets = Targets::new()
-        .with_default(level.min(LevelFilter::WARN))
-        .with_target("fuseline", level);
-    // The key `target` is ours: whom a call went to.
-    let lines = tracing_subscriber::fmt::layer().with_target(false);
-    let is_terminal = io::stdout().is_terminal();
-    let lines = match format {
-        LogFormat::Human => lines.with_ansi(is_terminal && wants_colours()).boxed(),
-        LogFormat::Auto if is_terminal => lines.with_ansi(wants_colours()).boxed(),
-        LogFormat::Auto | LogFormat::Json => lines.json().flatten_event(true).boxed(),
-    };
-    tracing_subscriber::registry()
-        .with(lines.with_filter(targets))
-        .init();
-}
-
-/// `NO_COLOR`, as all programs know it.
-fn wants_colours() -> bool {
-    std::env::var_os("NO_COLOR").is_none_or(|said| said.is_empty())
 }

@@ -149,6 +149,15 @@ impl<'t> Document<'t> {
         self.shown.insert(key.to_owned(), shown);
     }
 
+    /// What stands at this key names a file, and with another content it counts as another value.
+    pub(super) fn holds(&mut self, key: &str, content: &str) {
+        let path = self.spots.get(key).and_then(|spot| spot.scalar.clone());
+        if let Some(path) = path {
+            let shown = Shown::file(path, content);
+            self.shown.insert(key.to_owned(), shown);
+        }
+    }
+
     /// This holds where the key is not written.
     pub(super) fn default(&mut self, key: String, written: &str) {
         self.defaults.insert(key, entry::as_written(written));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
+use sha2::{Digest as _, Sha256};
 use toml::de::{DeTable, DeValue};
 
 /// What a secret is shown as.
@@ -38,12 +39,20 @@ pub enum Origin {
 pub(super) enum Shown {
     Plain(Value),
     Secret(SecretString),
+    /// A file by its path, and a digest of what it held.
+    File(Value, [u8; 32]),
+}
+
+impl Shown {
+    pub(super) fn file(path: Value, content: &str) -> Self {
+        Self::File(path, Sha256::digest(content).into())
+    }
 }
 
 impl Serialize for Shown {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Self::Plain(value) => value.serialize(serializer),
+            Self::Plain(value) | Self::File(value, _) => value.serialize(serializer),
             Self::Secret(_) => serializer.serialize_str(MASK),
         }
     }
@@ -55,6 +64,9 @@ impl PartialEq for Shown {
             (Self::Plain(one), Self::Plain(other)) => one == other,
             (Self::Secret(one), Self::Secret(other)) => {
                 one.expose_secret() == other.expose_secret()
+            }
+            (Self::File(path, content), Self::File(other_path, other_content)) => {
+                path == other_path && content == other_content
             }
             _ => false,
         }

@@ -1,7 +1,6 @@
 //! `cert_file` and `key_file`: the certificate that callers are shown, and its key.
 
 use std::fmt;
-use std::path::Path;
 use std::sync::Arc;
 
 use rustls::ServerConfig;
@@ -10,13 +9,11 @@ use rustls::pki_types::pem::PemObject as _;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
-use super::load::read_bounded;
+use super::pem::certificates;
 use super::reader::Section;
 
 const CERT: &str = "cert_file";
 const KEY: &str = "key_file";
-/// Longest file of certificates, or of a key.
-const MAX_FILE: u64 = 1 << 20;
 
 /// A chain of certificates, the listener's own first, with the key of that one, ready for TLS 1.2 and 1.3 with HTTP/1.1 in it.
 #[derive(Clone)]
@@ -67,14 +64,8 @@ pub(super) fn read(section: &mut Section<'_, '_>) -> Option<Identity> {
             return None;
         }
     };
-    let folder = section.document.secrets.folder;
-    let chain = found(section, CERT, "certificates", chain(&folder.join(cert)))?;
-    let key = found(
-        section,
-        KEY,
-        "a private key",
-        private_key(&folder.join(key)),
-    )?;
+    let chain = section.pem(CERT, &cert, "certificates", certificates)?;
+    let key = section.pem(KEY, &key, "a private key", private_key)?;
     Identity::new(chain, key)
         .map_err(|why| {
             let problem = format!("does not go with {CERT}: {why}");
@@ -94,33 +85,7 @@ fn lone(has_cert: bool, has_key: bool) -> Option<&'static str> {
     }
 }
 
-fn found<T>(
-    section: &mut Section<'_, '_>,
-    key: &str,
-    what: &str,
-    read: Result<T, String>,
-) -> Option<T> {
-    let path = section.path(key);
-    let remedy =
-        format!("write the path of a readable PEM file with {what}, relative to this one's folder");
-    read.map_err(|problem| section.document.mistake(&path, problem, remedy))
-        .ok()
-}
-
-fn chain(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {
-    let text = read_bounded(path, MAX_FILE).map_err(|why| format!("cannot be read: {why}"))?;
-    let chain: Vec<_> = CertificateDer::pem_slice_iter(text.as_bytes())
-        .collect::<Result<_, _>>()
-        .map_err(|why| format!("is no PEM file: {why}"))?;
-    if chain.is_empty() {
-        Err("holds no certificate".to_owned())
-    } else {
-        Ok(chain)
-    }
-}
-
 /// What is wrong with it is told without a word of it.
-fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, String> {
-    let text = read_bounded(path, MAX_FILE).map_err(|why| format!("cannot be read: {why}"))?;
+fn private_key(text: &str) -> Result<PrivateKeyDer<'static>, String> {
     PrivateKeyDer::from_pem_slice(text.as_bytes()).map_err(|_| "holds no private key".to_owned())
 }

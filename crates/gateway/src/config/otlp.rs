@@ -26,6 +26,8 @@ pub struct OtlpSpec {
     pub metrics_interval: Duration,
     /// The share of the traces beginning here that is kept.
     pub sample: Option<f64>,
+    /// How many traces may begin here in a second.
+    pub traces_per_second: u32,
 }
 
 impl OtlpSpec {
@@ -53,12 +55,15 @@ impl OtlpSpec {
         let sample = section.opt("sample", Some(1.0), doc);
         let is_share = sample.is_none_or(|share: f64| (0.0..=1.0).contains(&share));
         section.ensure(is_share, "sample", "is no share", "write 0 to 1");
+        let doc = "how many traces may begin here in a second; those that callers have begun are not counted";
+        let traces_per_second = section.get("traces_per_second", 1_000, doc);
         Self {
             traces: endpoint.as_deref().map(|base| below(base, "traces")),
             metrics: endpoint.as_deref().map(|base| below(base, "metrics")),
             traces_interval,
             metrics_interval,
             sample,
+            traces_per_second,
         }
     }
 
@@ -75,8 +80,13 @@ impl OtlpSpec {
                 *url = Some(said.to_owned());
             }
         }
-        if over.otel_sdk_disabled {
-            (self.traces, self.metrics) = (None, None);
+        let is_off =
+            said(&over.otel_sdk_disabled).is_some_and(|off| off.eq_ignore_ascii_case("true"));
+        if is_off || !is_by_otlp(&over.otel_traces_exporter) {
+            self.traces = None;
+        }
+        if is_off || !is_by_otlp(&over.otel_metrics_exporter) {
+            self.metrics = None;
         }
     }
 
@@ -91,6 +101,7 @@ impl OtlpSpec {
             traces_interval: self.traces_interval,
             metrics_interval: self.metrics_interval,
             sample: self.sample,
+            traces_per_second: self.traces_per_second,
         })
     }
 }
@@ -106,11 +117,35 @@ pub(super) fn check(over: &Overrides, document: &mut Document<'_>) {
             document.secret_mistake(flag, "is no URL of a collector", REMEDY);
         }
     }
+    for (flag, exporters) in [
+        ("--otel-traces-exporter", &over.otel_traces_exporter),
+        ("--otel-metrics-exporter", &over.otel_metrics_exporter),
+    ] {
+        if !is_by_otlp(exporters) && !exporters_in(exporters).all(|name| name == "none") {
+            document.note(
+                flag,
+                "nothing is exported: of the exporters there is otlp alone",
+            );
+        }
+    }
+}
+
+/// Whether `otlp` is among the exporters asked for, as it is where none is named.
+fn is_by_otlp(exporters: &Option<String>) -> bool {
+    let mut named = exporters_in(exporters).peekable();
+    named.peek().is_none() || named.any(|name| name == "otlp")
+}
+
+fn exporters_in(exporters: &Option<String>) -> impl Iterator<Item = &str> {
+    let names = said(exporters)
+        .into_iter()
+        .flat_map(|names| names.split(','));
+    names.map(str::trim).filter(|name| !name.is_empty())
 }
 
 /// A variable that is set to nothing says nothing.
-fn said(url: &Option<String>) -> Option<&str> {
-    url.as_deref().filter(|url| !url.is_empty())
+fn said(variable: &Option<String>) -> Option<&str> {
+    variable.as_deref().filter(|said| !said.is_empty())
 }
 
 fn below(base: &str, signal: &str) -> String {

@@ -60,9 +60,15 @@ pub struct Overrides {
         hide = true
     )]
     pub otlp_metrics_endpoint: Option<String>,
-    /// Export nothing
-    #[arg(long, env = "OTEL_SDK_DISABLED", hide = true)]
-    pub otel_sdk_disabled: bool,
+    /// How spans are exported: otlp, or none
+    #[arg(long, env = "OTEL_TRACES_EXPORTER", value_name = "NAME", hide = true)]
+    pub otel_traces_exporter: Option<String>,
+    /// How metrics are exported: otlp, or none
+    #[arg(long, env = "OTEL_METRICS_EXPORTER", value_name = "NAME", hide = true)]
+    pub otel_metrics_exporter: Option<String>,
+    /// Export nothing, where it says true
+    #[arg(long, env = "OTEL_SDK_DISABLED", value_name = "BOOLEAN", hide = true)]
+    pub otel_sdk_disabled: Option<String>,
 }
 
 impl Config {

@@ -24,11 +24,15 @@ pub(crate) fn join(
         Protocol::OpenAi => !root.is_empty(),
         _ => root.rsplit('/').next().is_some_and(is_version),
     };
-    let mut joined = if has_version {
-        format!("{root}{rest}")
-    } else {
-        format!("{root}/{version}{rest}")
-    };
+    let query_len = |query: Option<&str>| query.map_or(0, |query| query.len() + 1);
+    let room = root.len() + version.len() + rest.len() + 1;
+    let mut joined = String::with_capacity(room + query_len(base.query()) + query_len(query));
+    joined.push_str(root);
+    if !has_version {
+        joined.push('/');
+        joined.push_str(version);
+    }
+    joined.push_str(rest);
     for (at, query) in [base.query(), query]
         .into_iter()
         .flatten()
@@ -48,8 +52,11 @@ pub(crate) fn join(
 /// Whether a path can be joined to a base without leaving it: it begins at the root, and no segment steps upwards.
 pub(crate) fn stays_below(path: &str) -> bool {
     let steps = |segment: &str| {
-        let plain = segment.to_ascii_lowercase().replace("%2e", ".");
-        plain == "." || plain == ".."
+        let is_dotted = segment.starts_with(['.', '%']);
+        is_dotted && {
+            let plain = segment.to_ascii_lowercase().replace("%2e", ".");
+            plain == "." || plain == ".."
+        }
     };
     path.starts_with('/') && !path.split(['/', '\\']).any(steps)
 }

@@ -1,56 +1,77 @@
-//! The HTTP client: one pool for each connect timeout, TLS included in the time.
+//! The HTTP client: requests over connections that are kept for the next one, those of one provider together.
+//!
+//! ```text
+//! Pool ─► Host ─► Line: a kept one, or a new one by Connector
+//!           ▲       │
+//!           └───────┴── Received: the answer's body, which brings its line back at its end
+//! ```
+
+mod connector;
+mod host;
+mod line;
+mod received;
 
 use std::collections::BTreeMap;
 use std::error::Error;
 use std::io;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use fuseline_llm::Fault;
 use http::{Request, Response, Uri};
 use http_body_util::Full;
-use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::client::legacy::connect::{HttpConnector, capture_connection};
-use hyper_util::client::legacy::{Client, Error as ClientError};
-use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
-use rustls::{ClientConfig, RootCertStore};
-use tower_service::Service;
 
-use super::tracked::{Mark, Tracked};
 use crate::config::PoolSpec;
+use connector::Connector;
+use host::Host;
+use line::Line;
+pub(crate) use received::Received;
 
-/// A client for requests whose body is at hand.
-pub(crate) type Pool = Client<Timed, Full<Bytes>>;
+/// All connections to providers. Clones share them.
+#[derive(Clone)]
+pub(crate) struct Clients(Arc<Shared>);
 
-/// The pools, by connect timeout; as many as the configuration has different ones, and as many that keep nothing.
-pub(crate) struct Clients {
-    connector: HttpsConnector<HttpConnector>,
+struct Shared {
+    connector: Connector,
     settings: PoolSpec,
-    pools: Mutex<BTreeMap<(Duration, Reuse), Pool>>,
+    /// By whether TLS is spoken, and by authority; as many as the configuration names.
+    hosts: Mutex<[BTreeMap<String, Arc<Host>>; 2]>,
 }
 
-/// Whether a request may go over a connection that stands already, and leaves its own for the next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+/// Sends requests whose body is at hand, over connections that stand within a limit.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    clients: Clients,
+    limit: Duration,
+    reuse: Reuse,
+}
+
+/// Whether a request may go over a connection that stands already.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Reuse {
     #[default]
     Allowed,
     Refused,
 }
 
-/// Most of an answer that is read before the caller takes it, and most of a head; an HTTP/2 stream may send a bit more.
-const READ_AHEAD: usize = 32 << 10;
-const STREAM_WINDOW: u32 = 256 << 10;
-/// Enough for 256 streams that nobody reads: they must not hold up the others on their connection.
-const CONNECTION_WINDOW: u32 = 256 * STREAM_WINDOW;
-/// Between further questions to a silent peer, and how many.
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-const KEEPALIVE_RETRIES: u32 = 3;
+/// Why there is no answer. Its text may hold an address.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("no connection came about")]
+    Connect(#[source] Box<dyn Error + Send + Sync>),
+    #[error("the connection broke before an answer came")]
+    Broken {
+        #[source]
+        error: hyper::Error,
+        /// It had brought an answer before. One that breaks without a byte then was idle for too long; on a fresh one the
+        /// provider itself hung up.
+        was_proven: bool,
+        is_http2: bool,
+    },
+}
 
 impl Clients {
     /// `authorities` are trusted beside the public ones.
@@ -59,113 +80,110 @@ impl Clients {
         authorities: &[CertificateDer<'static>],
         settings: PoolSpec,
     ) -> Result<Self, rustls::Error> {
-        let mut tcp = HttpConnector::new();
-        tcp.enforce_http(false);
-        tcp.set_nodelay(true);
-        tcp.set_keepalive(Some(settings.keepalive));
-        tcp.set_keepalive_interval(Some(KEEPALIVE_INTERVAL));
-        tcp.set_keepalive_retries(Some(KEEPALIVE_RETRIES));
-        let mut roots = RootCertStore::from_iter(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
-        for authority in authorities {
-            roots.add(authority.clone())?;
-        }
-        let tls = ClientConfig::builder_with_provider(crypto)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls)
-            .https_or_http()
-            .enable_all_versions()
-            .wrap_connector(tcp);
-        Ok(Self {
-            connector,
+        Ok(Self(Arc::new(Shared {
+            connector: Connector::new(crypto, authorities, settings)?,
             settings,
-            pools: Mutex::default(),
-        })
+            hosts: Mutex::default(),
+        })))
     }
 
-    /// The pool whose connections must stand within `limit`.
+    /// For requests whose connection must stand within `limit`, TLS included.
     pub(crate) fn with_connect_timeout(&self, limit: Duration, reuse: Reuse) -> Pool {
-        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
-        let pool = pools.entry((limit, reuse)).or_insert_with(|| {
-            let mut builder = Client::builder(TokioExecutor::new());
-            builder
-                .timer(TokioTimer::new())
-                .pool_timer(TokioTimer::new())
-                .pool_idle_timeout(self.settings.idle_timeout)
-                .http2_keep_alive_interval(self.settings.keepalive)
-                .http2_keep_alive_timeout(self.settings.keepalive)
-                .http1_max_buf_size(READ_AHEAD)
-                .http2_initial_stream_window_size(STREAM_WINDOW)
-                .http2_initial_connection_window_size(CONNECTION_WINDOW);
-            if reuse == Reuse::Refused {
-                builder.pool_max_idle_per_host(0);
+        Pool {
+            clients: self.clone(),
+            limit,
+            reuse,
+        }
+    }
+
+    fn host(&self, uri: &Uri) -> Arc<Host> {
+        let is_tls = uri.scheme() != Some(&http::uri::Scheme::HTTP);
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        let mut hosts = self.0.hosts.lock().unwrap_or_else(PoisonError::into_inner);
+        let [plain, secured] = &mut *hosts;
+        let hosts = if is_tls { secured } else { plain };
+        if let Some(host) = hosts.get(authority) {
+            return Arc::clone(host);
+        }
+        let host = Arc::new(Host::new(uri, self.0.settings));
+        hosts.insert(authority.to_owned(), Arc::clone(&host));
+        host
+    }
+}
+
+impl Pool {
+    /// Sends a request, and gives the answer's head and its body as it comes. A request that a kept connection did not
+    /// take, because it was about to close, goes over another one.
+    pub(crate) async fn request(
+        &self,
+        mut request: Request<Full<Bytes>>,
+    ) -> Result<Response<Received>, Failure> {
+        let target = request.uri().clone();
+        let host = self.clients.host(&target);
+        loop {
+            let kept = match self.reuse {
+                Reuse::Allowed => host.take(),
+                Reuse::Refused => None,
+            };
+            let is_kept = kept.is_some();
+            let mut line = match kept {
+                Some(line) => line,
+                None => Box::pin(self.connect(&host, &target)).await?,
+            };
+            line.address(&mut request, &target, host.name());
+            match line.send(request).await {
+                Ok(response) => {
+                    line.prove();
+                    return Ok(response.map(|body| Received::new(body, host, line)));
+                }
+                Err(mut refused) => match refused.take_message() {
+                    Some(unsent) if is_kept => request = unsent,
+                    _ => return Err(line.failure(refused.into_error())),
+                },
             }
-            builder.build(Timed {
-                inner: self.connector.clone(),
-                limit,
-                max_age: self.settings.max_age,
-            })
-        });
-        pool.clone()
-    }
-}
-
-/// A connector that gives up: name, socket and TLS together get `limit`.
-#[derive(Clone)]
-pub(crate) struct Timed {
-    inner: HttpsConnector<HttpConnector>,
-    limit: Duration,
-    max_age: Duration,
-}
-
-type BoxError = Box<dyn Error + Send + Sync>;
-
-impl Service<Uri> for Timed {
-    type Response = Tracked;
-    type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Tracked, BoxError>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(context)
+        }
     }
 
-    fn call(&mut self, uri: Uri) -> Self::Future {
-        let connecting = self.inner.call(uri);
-        let (limit, max_age) = (self.limit, self.max_age);
-        Box::pin(async move {
-            let inner = tokio::time::timeout(limit, connecting).await??;
-            Ok(Tracked::new(inner, max_age))
-        })
-    }
-}
-
-/// Sends a request, and gives the answer's head. The connection under it is noted to work, and is not used again where
-/// it has come of age.
-pub(crate) async fn send(
-    pool: &Pool,
-    mut request: Request<Full<Bytes>>,
-) -> Result<Response<Incoming>, ClientError> {
-    let connection = capture_connection(&mut request);
-    let response = pool.request(request).await?;
-    if Mark::note(&response)
-        && let Some(connected) = connection.connection_metadata().as_ref()
-    {
-        connected.poison();
-    }
-    Ok(response)
-}
-
-/// What an error before the head means.
-pub(crate) fn fault(error: &ClientError) -> Fault {
-    if !error.is_connect() {
-        return match reset_before_processing(error) {
-            true => Fault::NotProcessed,
-            false if Mark::was_proven(error) && !is_unreadable(error) => Fault::Stale,
-            false => Fault::Reset,
+    async fn connect(&self, host: &Arc<Host>, target: &Uri) -> Result<Line, Failure> {
+        let connecting = self.clients.0.connector.connect(target.clone());
+        let line = match tokio::time::timeout(self.limit, connecting).await {
+            Ok(connected) => connected.map_err(Failure::Connect)?,
+            Err(late) => return Err(Failure::Connect(late.into())),
         };
+        host.share(&line);
+        Ok(line)
     }
+}
+
+impl Failure {
+    /// What it means.
+    pub(crate) fn fault(&self) -> Fault {
+        match self {
+            Self::Broken {
+                error, was_proven, ..
+            } => match reset_before_processing(error) {
+                true => Fault::NotProcessed,
+                false if *was_proven && !is_unreadable(error) => Fault::Stale,
+                false => Fault::Reset,
+            },
+            Self::Connect(error) => unconnected(error.as_ref()),
+        }
+    }
+
+    /// Where one kept connection has died unnoticed, so may have others of its age. By HTTP/2 there is but one, and all of
+    /// its calls find the next one.
+    pub(crate) fn reuse_after(&self) -> Reuse {
+        match self {
+            Self::Broken {
+                is_http2: false, ..
+            } if self.fault() == Fault::Stale => Reuse::Refused,
+            _ => Reuse::Allowed,
+        }
+    }
+}
+
+/// Why no connection came about.
+fn unconnected(error: &(dyn Error + 'static)) -> Fault {
     let mut found = Fault::Refused;
     for cause in causes(error) {
         if cause.is::<tokio::time::error::Elapsed>() {
@@ -182,21 +200,8 @@ pub(crate) fn fault(error: &ClientError) -> Fault {
     found
 }
 
-/// Where one connection of the pool has died unnoticed, so may have others of its age. By HTTP/2 there is but one, and
-/// all of its calls find the next one.
-pub(crate) fn reuse_after(fault: Fault, error: &ClientError) -> Reuse {
-    let is_one_of_many = error
-        .connect_info()
-        .is_some_and(|connected| !connected.is_negotiated_h2());
-    if fault == Fault::Stale && is_one_of_many {
-        Reuse::Refused
-    } else {
-        Reuse::Allowed
-    }
-}
-
 /// Whether the peer said of an HTTP/2 stream that it did not begin with it.
-fn reset_before_processing(error: &ClientError) -> bool {
+fn reset_before_processing(error: &hyper::Error) -> bool {
     causes(error)
         .filter_map(|cause| cause.downcast_ref::<h2::Error>())
         .any(|cause| {
@@ -208,7 +213,7 @@ fn reset_before_processing(error: &ClientError) -> bool {
 }
 
 /// Whether the peer did answer, in no HTTP: then it has begun, and may be at work on the request.
-fn is_unreadable(error: &ClientError) -> bool {
+fn is_unreadable(error: &hyper::Error) -> bool {
     causes(error)
         .filter_map(|cause| cause.downcast_ref::<hyper::Error>())
         .any(hyper::Error::is_parse)

@@ -8,11 +8,11 @@ mod text;
 use std::fmt::{Display, Write as _};
 use std::time::Duration;
 
-use fuseline_core::{Clock, Kind, Reason, Registry, Tick};
+use fuseline_core::{Clock, Kind, Reason, Registry, Scopes, State, Tick};
 use fuseline_llm::{Price, Target, Usage, Verdict};
 use fuseline_telemetry::{CallOutcome, CallSpan, Metrics, Upstream};
-use http::StatusCode;
 use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::{StatusCode, Uri};
 use tokio::sync::oneshot;
 
 use super::guard::state_of;
@@ -24,6 +24,14 @@ pub(crate) use purpose::Delivered;
 use purpose::Purpose;
 use tally::{Tally, Told};
 use text::{MAX_WHY, header_text, new_id};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-fuseline-request-id");
+const ATTEMPTS: HeaderName = HeaderName::from_static("x-fuseline-attempts");
+const FALLBACK: HeaderName = HeaderName::from_static("x-fuseline-fallback");
+const DEGRADED: HeaderName = HeaderName::from_static("x-fuseline-degraded");
+const TARGET: HeaderName = HeaderName::from_static("x-fuseline-target");
+const BREAKER: HeaderName = HeaderName::from_static("x-fuseline-breaker");
+const WHY: HeaderName = HeaderName::from_static("x-fuseline-why");
 
 /// One call's own record.
 pub(crate) struct Context {
@@ -38,6 +46,10 @@ pub(crate) struct Context {
     /// Among them those whose connection was dead, which count for nothing.
     replaced: u32,
     target: Option<Target>,
+    /// Its breakers.
+    scopes: Option<Scopes>,
+    /// Where the latest attempt was sent.
+    address: Option<Uri>,
     answerer: Answerer,
     /// What went wrong last; while something is still going on, that the caller left before its end.
     kind: Option<Kind>,
@@ -97,6 +109,8 @@ impl Context {
             attempts: 0,
             replaced: 0,
             target: None,
+            scopes: None,
+            address: None,
             answerer: Answerer::First,
             kind: Some(Kind::Cancelled),
             status: None,
@@ -145,6 +159,11 @@ impl Context {
         }
     }
 
+    /// The attempt that was begun last is sent to this address.
+    pub(crate) fn sent_to(&mut self, address: &Uri) {
+        self.address = Some(address.clone());
+    }
+
     /// What is asked for, and of which model.
     pub(crate) fn asks(&mut self, operation: &'static str, model: &str) {
         if let Some(span) = &mut self.span {
@@ -166,14 +185,19 @@ impl Context {
 
     /// Who answers, as far as is known.
     pub(crate) fn answered(&mut self, way: &Way<'_>) {
-        self.target = Some(way.target.clone());
+        self.is_at(way);
         self.answerer = way.answerer;
         self.price = way.price;
     }
 
     /// Nobody was asked; this target would have been the first.
-    pub(crate) fn refused(&mut self, first: &Target) {
-        self.target = Some(first.clone());
+    pub(crate) fn refused(&mut self, first: &Way<'_>) {
+        self.is_at(first);
+    }
+
+    fn is_at(&mut self, way: &Way<'_>) {
+        self.target = Some(way.target.clone());
+        self.scopes = way.scopes.clone();
     }
 
     /// Nobody answers, and the call is served from what was answered before.
@@ -200,6 +224,11 @@ impl Context {
     /// Whether what came of the call so far is a success.
     pub(crate) fn is_success(&self) -> bool {
         self.kind.is_none()
+    }
+
+    /// Whether a quota is what is spent, so that no repeating helps before it is filled again.
+    pub(crate) fn is_spent(&self) -> bool {
+        self.kind == Some(Kind::QuotaExhausted)
     }
 
     /// What came of the call so far, and of the attempt at who would answer; none is a success.
@@ -299,39 +328,38 @@ impl Context {
     /// Adds our headers and takes nothing away.
     pub(crate) fn dress(&self, headers: &mut HeaderMap) {
         headers.reserve(7);
-        let mut add = |name, value| headers.insert(HeaderName::from_static(name), value);
-        add("x-fuseline-request-id", header_text(&self.id));
-        add(
-            "x-fuseline-attempts",
-            (self.attempts - self.replaced).into(),
-        );
+        let mut add = |name, value| headers.insert(name, value);
+        add(REQUEST_ID, header_text(&self.id));
+        add(ATTEMPTS, (self.attempts - self.replaced).into());
         let is_first = self.answerer == Answerer::First;
         let fallback = if is_first { "false" } else { "true" };
-        add("x-fuseline-fallback", HeaderValue::from_static(fallback));
+        add(FALLBACK, HeaderValue::from_static(fallback));
         if let Some(degraded) = self.answerer.degraded() {
-            add("x-fuseline-degraded", header_text(degraded));
+            add(DEGRADED, header_text(degraded));
         }
-        add("x-fuseline-target", header_text(&self.target_name()));
+        add(TARGET, header_text(&self.target_name()));
         let breaker = HeaderValue::from_static(self.breaker_state());
-        add("x-fuseline-breaker", breaker);
+        add(BREAKER, breaker);
         let why = match (self.why.is_empty(), self.attempts) {
             (false, _) => header_text(&self.why),
             (true, 0) => HeaderValue::from_static("answered by the gateway"),
             (true, _) => HeaderValue::from_static("answered at first try"),
         };
-        add("x-fuseline-why", why);
+        add(WHY, why);
     }
 
     fn target_name(&self) -> String {
-        let name = |target: &Target| format!("{}/{}", target.provider(), target.model());
+        let name = |target: &Target| [target.provider(), "/", target.model()].concat();
         self.target.as_ref().map_or_else(|| "none".to_owned(), name)
     }
 
     /// The worst state among the target's breakers.
     fn breaker_state(&self) -> &'static str {
-        self.target
-            .as_ref()
-            .map_or("none", |target| state_of(&self.registry, target).as_str())
+        match (&self.target, &self.scopes) {
+            (None, _) => "none",
+            (Some(_), None) => State::Closed.as_str(),
+            (Some(_), Some(scopes)) => state_of(scopes, self.now()).as_str(),
+        }
     }
 
     fn outcome(&self) -> CallOutcome {

@@ -8,11 +8,10 @@ use std::time::Duration;
 
 use fuseline_core::{Reason as Refused, Scope, Tick};
 use fuseline_llm::{Attempt, Evidence, Plan, Reason, Standing, Step, Tokens, Verdict};
-use hyper::body::Incoming;
 
 use super::Proxy;
 use super::cache::Kept;
-use super::client::Reuse;
+use super::client::{Received, Reuse};
 use super::context::Context;
 use super::driven::Driven;
 use super::exchange::{Answer, Came, Flow};
@@ -29,7 +28,7 @@ pub(crate) enum Ending {
     /// The caller gets this as it comes; the attempt goes on with it.
     Opened(Answer<Flow>, Box<Driven>, Duration),
     /// The caller gets this.
-    Answered(Answer<Option<Incoming>>, Repeating),
+    Answered(Answer<Option<Received>>, Repeating),
     /// The caller gets an answer of the past, which is so old.
     Recalled(Kept, Duration),
     /// The caller gets no answer yet: his call waits.
@@ -43,7 +42,7 @@ pub(crate) enum Ending {
 pub(crate) enum Repeating {
     /// The answer says itself what it is.
     Unsaid,
-    /// It was repeated until nothing was left.
+    /// It was repeated until nothing was left, or a quota is spent.
     Useless,
 }
 
@@ -56,7 +55,7 @@ pub(crate) struct Course<'c> {
     plan: Plan,
     exhausted: Exhausted<'c>,
     /// The last whole answer, and the index of the way by which it came.
-    kept: Option<(usize, Answer<Option<Incoming>>)>,
+    kept: Option<(usize, Answer<Option<Received>>)>,
     /// The status of the last failure.
     last: Option<u16>,
     is_denial_told: bool,
@@ -325,7 +324,7 @@ impl<'c> Course<'c> {
             }
             return Ending::Answered(
                 answer,
-                if repeated {
+                if repeated || self.context.is_spent() {
                     Repeating::Useless
                 } else {
                     Repeating::Unsaid
@@ -348,7 +347,7 @@ impl<'c> Course<'c> {
         }
         let refusals = || self.ways.iter().filter_map(|way| way.refused.as_ref());
         if let Some(first) = self.ways.first() {
-            self.context.refused(&first.target);
+            self.context.refused(first);
         }
         let about_keys = refusals().all(|refused| refused.name.scope() == Scope::Key);
         let cause = if about_keys && refusals().next().is_some() {

@@ -10,10 +10,9 @@ use fuseline_llm::{
 use http::header::CONTENT_TYPE;
 use http::{Request, response};
 use http_body_util::{BodyExt as _, Full};
-use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
-use super::client::{Pool, fault, reuse_after, send};
+use super::client::{Pool, Received};
 use super::coding::{Readable, is_coded};
 use super::driven::Driven;
 use super::head::{for_the_caller, framing, is_good, is_no_answer, text_of};
@@ -34,7 +33,7 @@ pub(crate) enum Came {
     /// An answer that is passed on as it comes; there is no verdict yet.
     Opened(Answer<Flow>),
     /// An answer that is at hand, and the verdict on it.
-    Answered(Answer<Option<Incoming>>, Verdict),
+    Answered(Answer<Option<Received>>, Verdict),
     /// No whole answer.
     Nothing(Verdict),
 }
@@ -53,7 +52,7 @@ pub(crate) enum Flow {
     /// A committed stream.
     Watched(Box<Watched>),
     /// Bytes that are not looked into.
-    Unwatched(Incoming),
+    Unwatched(Received),
 }
 
 /// One request to be sent, and how its answer is read and judged.
@@ -74,12 +73,11 @@ impl Exchange<'_> {
     ) -> Came {
         let (sent, since) = (attempt.now(), Instant::now());
         let limit = self.judge.limits.until_read(self.facts.shape());
-        let response = match timeout_at(since + limit.after, send(pool, request)).await {
+        let response = match timeout_at(since + limit.after, pool.request(request)).await {
             Ok(Ok(response)) => response,
-            Ok(Err(error)) => {
-                let fault = fault(&error);
-                attempt.reuse = reuse_after(fault, &error);
-                return Came::Nothing(attempt.fault(fault));
+            Ok(Err(failure)) => {
+                attempt.reuse = failure.reuse_after();
+                return Came::Nothing(attempt.fault(failure.fault()));
             }
             Err(_) => return self.late(attempt, limit),
         };
@@ -172,7 +170,7 @@ impl Exchange<'_> {
         &self,
         attempt: &mut Driven,
         head: response::Parts,
-        body: Incoming,
+        body: Received,
         deadline: Instant,
     ) -> Came {
         let mut read = BytesMut::new();
@@ -203,7 +201,7 @@ impl Exchange<'_> {
         &self,
         attempt: &mut Driven,
         head: response::Parts,
-        body: Incoming,
+        body: Received,
         since: Instant,
         limit: Limit,
     ) -> Came {
@@ -282,9 +280,9 @@ impl Exchange<'_> {
 async fn read_up_to(
     most: usize,
     attempt: &mut Driven,
-    mut body: Incoming,
+    mut body: Received,
     read: &mut BytesMut,
-) -> Result<Option<Incoming>, hyper::Error> {
+) -> Result<Option<Received>, hyper::Error> {
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else {
             continue;

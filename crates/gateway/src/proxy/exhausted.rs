@@ -152,9 +152,8 @@ impl<'c> Exhausted<'c> {
             .iter()
             .filter(|target| self.proxy.has_room(self.call, target, context));
         let ways = targets.flat_map(|target| {
-            let (provider, model) = (target.provider.as_str(), target.model.as_deref());
             self.proxy
-                .ways_to(self.call, provider, model, Answerer::LastResort, now)
+                .ways_to(self.call, target, Answerer::LastResort, now)
         });
         let is_new = |way: &Way<'_>| {
             let mut offered = known.iter().filter(|other| !other.is_aside);

@@ -105,20 +105,19 @@ impl Guards {
             ScopeName::provider(provider),
             ScopeName::model(provider, model),
         ];
-        worst(&self.registry, &names, now)
+        let found = names
+            .iter()
+            .filter_map(|name| self.registry.find_breaker(name));
+        worst(found.map(|breaker| breaker.state(now)))
     }
 }
 
 /// The worst state among the breakers of a target, as a caller should know it.
-pub(crate) fn state_of(registry: &Registry, target: &Target) -> State {
-    worst(registry, &target.scopes(), registry.now())
+pub(crate) fn state_of(scopes: &Scopes, now: Tick) -> State {
+    worst(scopes.states(now))
 }
 
-fn worst(registry: &Registry, names: &[ScopeName], now: Tick) -> State {
-    let states = names
-        .iter()
-        .filter_map(|name| registry.find_breaker(name))
-        .map(|breaker| breaker.state(now));
+fn worst(states: impl Iterator<Item = State>) -> State {
     states
         .max_by_key(|state| severity(*state))
         .unwrap_or(State::Closed)

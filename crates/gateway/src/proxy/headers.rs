@@ -41,14 +41,24 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 
 /// Removes what belongs to the connection that the headers came by.
 fn strip_hop(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    for name in named.iter().chain(&HOP_BY_HOP) {
+    if headers.contains_key(CONNECTION) {
+        let named: Vec<HeaderName> = headers
+            .get_all(CONNECTION)
+            .iter()
+            .filter_map(|value| value.to_str().ok())
+            .flat_map(|value| value.split(','))
+            .filter_map(|name| name.trim().parse().ok())
+            .collect();
+        for name in &named {
+            headers.remove(name);
+        }
+    }
+    strip(headers, |name| HOP_BY_HOP.contains(name));
+}
+
+/// Removes what is meant. Most messages have little of it, so that looking through once is quicker than looking each up.
+fn strip(headers: &mut HeaderMap, is_meant: impl Fn(&HeaderName) -> bool) {
+    while let Some(name) = headers.keys().find(|name| is_meant(name)).cloned() {
         headers.remove(name);
     }
 }
@@ -57,17 +67,12 @@ fn strip_hop(headers: &mut HeaderMap) {
 /// the client writes anew. Credentials are still there.
 pub(crate) fn strip_request(headers: &mut HeaderMap) {
     strip_hop(headers);
-    for name in [HOST, CONTENT_LENGTH, EXPECT] {
-        headers.remove(name);
-    }
-    let ours: Vec<HeaderName> = headers
-        .keys()
-        .filter(|name| name.as_str().starts_with(OURS))
-        .cloned()
-        .collect();
-    for name in ours {
-        headers.remove(name);
-    }
+    strip(headers, |name| {
+        *name == HOST
+            || *name == CONTENT_LENGTH
+            || *name == EXPECT
+            || name.as_str().starts_with(OURS)
+    });
 }
 
 /// Turns an upstream's headers into those that the caller may see. A length beside a transfer coding is not the
@@ -103,9 +108,7 @@ pub(crate) fn unbuffer_stream(headers: &mut HeaderMap) {
 
 /// Puts a target's own credential in place of the caller's.
 pub(crate) fn sign(headers: &mut HeaderMap, name: &HeaderName, key: &HeaderValue) {
-    for name in &CREDENTIALS {
-        headers.remove(name);
-    }
+    strip(headers, |name| CREDENTIALS.contains(name));
     headers.insert(name, key.clone());
 }
 

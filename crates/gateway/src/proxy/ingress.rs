@@ -26,6 +26,7 @@ use super::{Proxy, framing};
 use crate::config::{Config, Route};
 use crate::token;
 
+const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const CLIENT_TOKEN_HEADERS: [HeaderName; 3] = [
     AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
@@ -179,9 +180,12 @@ pub(crate) async fn read(proxy: &Proxy, request: Request<Incoming>) -> Result<Ca
 fn dialect(request: &Request<Incoming>) -> Protocol {
     let path = request.uri().path();
     let spoken = Protocol::of_path(path);
-    let is_shared = spoken == Protocol::OpenAi
-        && RequestFacts::read(spoken, request.method(), path, b"").operation() == Operation::Other;
-    if is_shared && request.headers().contains_key("anthropic-version") {
+    let is_shared =
+        || RequestFacts::read(spoken, request.method(), path, b"").operation() == Operation::Other;
+    if spoken == Protocol::OpenAi
+        && request.headers().contains_key(ANTHROPIC_VERSION)
+        && is_shared()
+    {
         Protocol::Anthropic
     } else {
         spoken

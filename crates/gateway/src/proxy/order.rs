@@ -127,7 +127,7 @@ fn tell_too_small(call: &Call, target: &Target, needed: u64, room: u64, context:
 }
 
 /// The model's name as a target's provider sees it.
-fn model_at<'c>(call: &'c Call, target: &'c Target) -> &'c str {
+pub(super) fn model_at<'c>(call: &'c Call, target: &'c Target) -> &'c str {
     let written = target.model.as_deref();
     written.or_else(|| call.facts.model()).unwrap_or(NO_MODEL)
 }

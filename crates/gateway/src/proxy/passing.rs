@@ -11,8 +11,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use fuseline_llm::{Fault, Reason, Step};
 use http_body::{Body, Frame, SizeHint};
-use hyper::body::Incoming;
 
+use super::client::Received;
 use super::context::Context as CallContext;
 use super::driven::Driven;
 
@@ -20,7 +20,7 @@ use super::driven::Driven;
 pub(crate) struct Passing {
     /// What was read before it was known that the rest would not be waited for.
     begun: Bytes,
-    rest: Incoming,
+    rest: Received,
     watch: Option<Watch>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Watch {
 
 impl Passing {
     /// Passes `begun` and then `rest` on; without a watch nobody is told, since all is settled.
-    pub(crate) fn new(begun: Bytes, rest: Incoming, watch: Option<Watch>) -> Self {
+    pub(crate) fn new(begun: Bytes, rest: Received, watch: Option<Watch>) -> Self {
         let mut passing = Self { begun, rest, watch };
         passing.note_end();
         passing

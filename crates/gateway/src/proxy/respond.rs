@@ -123,7 +123,7 @@ pub(crate) fn dressed(mut response: Response<Body>, mut context: Context) -> Res
     response
 }
 
-/// Tells an SDK that repeating is of no use, whatever the upstream said of its own answer: it has been repeated.
+/// Tells an SDK that repeating is of no use, whatever the upstream said of its own answer.
 pub(super) fn no_retry(headers: &mut HeaderMap) {
     headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
 }

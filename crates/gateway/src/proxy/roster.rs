@@ -11,6 +11,7 @@ use std::time::Duration;
 use fuseline_core::{Kind, Tick};
 use fuseline_llm::{OnFailure, Pace, RetryBudget, Shape, Strategy};
 
+use super::aim::Aims;
 use super::doubts::Doubts;
 use crate::config::{Config, Elsewhere, OnKind, Route, Target};
 
@@ -32,6 +33,7 @@ pub(crate) struct Roster {
 pub(crate) struct Stop {
     pub(crate) target: Target,
     pub(crate) seat: Arc<Seat>,
+    pub(crate) aims: Aims,
 }
 
 impl Roster {
@@ -132,6 +134,7 @@ impl Stop {
         Self {
             target,
             seat: Arc::new(seat),
+            aims: Aims::default(),
         }
     }
 

@@ -3,15 +3,15 @@
 use std::time::Duration;
 
 use fuseline_llm::Fallback;
-use http::header::HeaderMap;
+use http::header::{HeaderMap, HeaderName};
 
 use super::refusal::Refusal;
 
-const FALLBACK_HEADER: &str = "x-fuseline-fallback";
-const ROUTE_HEADER: &str = "x-fuseline-route";
-const BUDGET_HEADER: &str = "x-fuseline-budget-ms";
+const FALLBACK_HEADER: HeaderName = HeaderName::from_static("x-fuseline-fallback");
+const ROUTE_HEADER: HeaderName = HeaderName::from_static("x-fuseline-route");
+const BUDGET_HEADER: HeaderName = HeaderName::from_static("x-fuseline-budget-ms");
 /// How often an SDK has repeated this call already.
-const RETRY_COUNT: &str = "x-stainless-retry-count";
+const RETRY_COUNT: HeaderName = HeaderName::from_static("x-stainless-retry-count");
 
 /// What a caller asks of the gateway itself.
 pub(super) struct Steering {
@@ -33,7 +33,7 @@ impl Steering {
             (Some(_), Some(millis)) if millis > 0 => Duration::from_millis(millis),
             (Some(_), _) => {
                 let form = "a whole number of milliseconds, such as 30000";
-                return Err(Refusal::bad_header(BUDGET_HEADER, form));
+                return Err(Refusal::bad_header(BUDGET_HEADER.as_str(), form));
             }
         };
         Ok(Self {
@@ -45,6 +45,6 @@ impl Steering {
     }
 }
 
-fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+fn number(headers: &HeaderMap, name: HeaderName) -> Option<u64> {
     headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }

@@ -1,9 +1,7 @@
 //! How a proxy under one configuration takes over from the one under the last: what is known of breakers, targets and
 //! callers goes on; what is written in the configuration is made anew. Calls in flight stay with the old one.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
-use std::time::Duration;
 
 use fuseline_core::{Scope, ScopeName};
 use secrecy::ExposeSecret as _;
@@ -14,22 +12,17 @@ use super::guard::Guards;
 use super::roster::Roster;
 use super::upstream::Upstream;
 use super::{BuildError, Proxy, crypto, places, wants_cache};
-use crate::config::{Config, Credential, TimeoutSpec};
+use crate::config::{Config, Credential};
 
 impl Proxy {
     /// The one that comes after this one. Nothing changes yet: see [`take_over`](Self::take_over).
     pub(crate) fn successor(&self, config: Config) -> Result<Self, BuildError> {
         let is_same_wire = config.authorities.certificates == self.config.authorities.certificates
-            && config.pool == self.config.pool
-            && connect_limits(&config) == connect_limits(&self.config);
+            && config.pool == self.config.pool;
         let clients = if is_same_wire {
-            Arc::clone(&self.clients)
+            self.clients.clone()
         } else {
-            Arc::new(Clients::new(
-                crypto(),
-                &config.authorities.certificates,
-                config.pool,
-            )?)
+            Clients::new(crypto(), &config.authorities.certificates, config.pool)?
         };
         let upstreams = Upstream::all(&config)?;
         // From here on nothing can fail: a bound of a target holds for its calls in flight as well.
@@ -118,17 +111,4 @@ fn lanes(config: &Config) -> impl Iterator<Item = &str> {
     };
     let providers = providers.into_iter().flatten();
     providers.chain(routes.into_iter().flatten())
-}
-
-/// The different times that connections may take.
-fn connect_limits(config: &Config) -> BTreeSet<Option<Duration>> {
-    let of = |timeouts: &TimeoutSpec| timeouts.connect;
-    let providers = config
-        .providers
-        .values()
-        .map(|provider| of(&provider.timeouts));
-    let models = config.models.iter().map(|rule| of(&rule.timeouts));
-    let routes = config.routes.iter().map(|route| of(&route.timeouts));
-    let usual = std::iter::once(of(&config.timeouts));
-    usual.chain(providers).chain(models).chain(routes).collect()
 }

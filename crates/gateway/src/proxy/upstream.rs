@@ -31,6 +31,16 @@ pub(crate) enum Keys {
     Own(Vec<(String, HeaderValue)>),
 }
 
+impl Keys {
+    /// What stands in the key's header; none = what the caller has there.
+    pub(crate) fn header(&self, at: usize) -> Option<&HeaderValue> {
+        match self {
+            Self::Caller => None,
+            Self::Own(keys) => keys.get(at).map(|(_, header)| header),
+        }
+    }
+}
+
 impl Upstream {
     /// Those of a configuration, by their names.
     pub(crate) fn all(config: &Config) -> Result<BTreeMap<String, Self>, BuildError> {

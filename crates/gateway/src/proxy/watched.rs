@@ -8,9 +8,9 @@ use std::time::SystemTime;
 use fuseline_core::Clock;
 use fuseline_llm::{Attempt, Classifier, Fault, StreamEnding, StreamGuard, Verdict};
 use http_body::Body as _;
-use hyper::body::Incoming;
 
 use super::alarm::Alarm;
+use super::client::Received;
 use super::heartbeat::Heartbeat;
 use super::limits::Limits;
 
@@ -19,7 +19,7 @@ pub(crate) struct Watched {
     pub(crate) guard: StreamGuard,
     pub(crate) heartbeat: Option<Heartbeat>,
     pub(crate) clock: Clock,
-    rest: Incoming,
+    rest: Received,
     alarm: Alarm,
     judge: Judge,
 }
@@ -36,7 +36,7 @@ impl Watched {
     pub(crate) fn new(
         guard: StreamGuard,
         heartbeat: Option<Heartbeat>,
-        rest: Incoming,
+        rest: Received,
         clock: Clock,
         judge: Judge,
     ) -> Self {

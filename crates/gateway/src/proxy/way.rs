@@ -10,13 +10,15 @@ use fuseline_llm::{Admission, Detours, OnFailure, Owner, Price, Target, credenti
 use http::header::HeaderValue;
 use secrecy::ExposeSecret as _;
 
+use super::aim::Aim;
 use super::context::{Answerer, Context};
 use super::headers::CREDENTIALS;
 use super::ingress::{Call, Origin};
-use super::roster::{Roster, Seat};
+use super::order::model_at;
+use super::roster::{Roster, Seat, Stop};
 use super::upstream::{Keys, Upstream, key_in};
 use super::{BuildError, Proxy};
-use crate::config::{Credential, Provider};
+use crate::config::{self, Credential, Provider, Timeouts};
 
 /// Under this name stand the calls that no model is named in.
 pub(super) const NO_MODEL: &str = "-";
@@ -29,11 +31,13 @@ pub(crate) struct Way<'p> {
     pub(crate) target: Target,
     /// None where there is no room for its breaker.
     pub(crate) scopes: Option<Scopes>,
+    /// Of an attempt there.
+    pub(crate) timeouts: Timeouts,
     pub(crate) upstream: &'p Upstream,
     /// None = the caller's own.
     pub(crate) key: Option<&'p HeaderValue>,
     /// The model to put in the place of the caller's.
-    pub(crate) model: Option<String>,
+    pub(crate) model: Option<&'p str>,
     pub(crate) answerer: Answerer,
     /// What its breakers said when they turned the call away.
     pub(crate) refused: Option<ScopedRejection>,
@@ -117,9 +121,8 @@ impl Proxy {
             } else {
                 Answerer::Fallback
             };
-            let (provider, model) = (&stop.target.provider, stop.target.model.as_deref());
-            let to = self.ways_to(call, provider, model, answerer, now);
-            for way in to.into_iter().filter(|way| call.may_go(way)) {
+            let ways_there = self.ways_at(call, stop, answerer, now);
+            for way in ways_there.filter(|way| call.may_go(way)) {
                 let known = ways.iter().position(|other| other.target == way.target);
                 let place = known.unwrap_or(ways.len());
                 by_stop.entry(at).or_default().push(place);
@@ -142,48 +145,87 @@ impl Proxy {
         (ways, detours)
     }
 
-    pub(super) fn ways_to(
-        &self,
+    /// The ways to a stop of a roster, one for each key.
+    fn ways_at<'p>(
+        &'p self,
         call: &Call,
-        provider: &str,
-        model: Option<&str>,
+        stop: &'p Stop,
         answerer: Answerer,
         now: Tick,
-    ) -> Vec<Way<'_>> {
-        let Some(upstream) = self.upstreams.get(provider) else {
-            return Vec::new();
+    ) -> impl Iterator<Item = Way<'p>> + use<'p> {
+        let target = &stop.target;
+        let aims = match self.upstreams.get(&target.provider) {
+            Some(Upstream {
+                keys: Keys::Own(_), ..
+            }) => {
+                let make = || self.aims(call, target, now);
+                stop.aims.at(model_at(call, target), make)
+            }
+            // Of its callers' keys nothing is remembered.
+            _ => self.aims(call, target, now).into(),
         };
-        let way = |id: &str, owner, key| {
-            let target = Target::new(
-                provider,
-                model.or_else(|| call.facts.model()).unwrap_or(NO_MODEL),
-                id,
-                owner,
-            );
-            let scopes = self.guards.scopes(&self.config, &target, now);
-            let scopes = scopes
-                .inspect_err(|error| tracing::warn!(%error, "a call is refused"))
-                .ok();
-            Way {
-                target,
-                scopes,
+        self.ways_along(aims.to_vec(), target, answerer)
+    }
+
+    /// The ways to a target that stands in no roster, one for each key.
+    pub(super) fn ways_to<'p>(
+        &'p self,
+        call: &Call,
+        target: &'p config::Target,
+        answerer: Answerer,
+        now: Tick,
+    ) -> impl Iterator<Item = Way<'p>> + use<'p> {
+        self.ways_along(self.aims(call, target, now), target, answerer)
+    }
+
+    fn ways_along<'p>(
+        &'p self,
+        aims: Vec<Aim>,
+        target: &'p config::Target,
+        answerer: Answerer,
+    ) -> impl Iterator<Item = Way<'p>> + use<'p> {
+        let upstream = self.upstreams.get(&target.provider);
+        let aims = aims.into_iter().enumerate();
+        aims.filter_map(move |(at, aim)| {
+            let upstream = upstream?;
+            Some(Way {
+                target: aim.target,
+                scopes: aim.scopes,
+                timeouts: aim.timeouts,
                 upstream,
-                key,
-                model: model.map(str::to_owned),
+                key: upstream.keys.header(at),
+                model: target.model.as_deref(),
                 answerer,
                 refused: None,
                 price: None,
                 seat: None,
                 is_aside: false,
                 is_told_full: false,
+            })
+        })
+    }
+
+    /// A target under each key that its provider is called with.
+    fn aims(&self, call: &Call, target: &config::Target, now: Tick) -> Vec<Aim> {
+        let (provider, model) = (target.provider.as_str(), model_at(call, target));
+        let aim = |id: &str, owner| {
+            let target = Target::new(provider, model, id, owner);
+            let scopes = self.guards.scopes(&self.config, &target, now);
+            let scopes = scopes.inspect_err(|error| tracing::warn!(%error, "a call is refused"));
+            let route = self.route(call);
+            Aim {
+                target,
+                scopes: scopes.ok(),
+                timeouts: self.config.timeouts(provider, Some(model), route),
             }
         };
-        match &upstream.keys {
-            Keys::Caller => vec![way(&self.caller_id(call), Owner::Caller, None)],
-            Keys::Own(keys) => keys
-                .iter()
-                .map(|(id, key)| way(id, Owner::Gateway, Some(key)))
-                .collect(),
+        match self.upstreams.get(provider).map(|upstream| &upstream.keys) {
+            None => Vec::new(),
+            Some(Keys::Caller) => vec![aim(&self.caller_id(call), Owner::Caller)],
+            Some(Keys::Own(keys)) => {
+                let ids = keys.iter().map(|(id, _)| id);
+                ids.map(|id| aim(id, Owner::Gateway)).collect()
+            }
         }
     }
 

@@ -5,6 +5,8 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use crate::support::signal;
+
 /// Runs `fuseline` in a folder of its own, with nothing in its environment but what is given.
 fn fuseline(folder: &Path, args: &[&str], env: &[(&str, &str)]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_fuseline"));
@@ -231,11 +233,7 @@ impl Serving {
     }
 
     fn signal(&self, name: &str) {
-        let sent = Command::new("kill")
-            .args([name, &self.child.id().to_string()])
-            .status()
-            .unwrap();
-        assert!(sent.success());
+        signal(self.child.id(), name);
     }
 }
 
@@ -248,7 +246,7 @@ impl Drop for Serving {
 
 #[test]
 fn serve_names_what_has_no_effect_yet_serves_and_stops_on_a_signal() {
-    for signal in ["-INT", "-TERM"] {
+    for signal in ["INT", "TERM"] {
         let mut serving = Serving::start(GOOD, &[("A_KEY", "sk-canary")]);
         let note = serving.line();
         assert_eq!(
@@ -287,9 +285,9 @@ fn a_second_signal_stops_at_once() {
     let mut interim = [0; 12];
     caller.read_exact(&mut interim).unwrap();
     assert_eq!(&interim, b"HTTP/1.1 100");
-    serving.signal("-INT");
+    serving.signal("INT");
     while serving.line()["message"] != "draining" {}
-    serving.signal("-INT");
+    serving.signal("INT");
     assert_eq!(serving.child.wait().unwrap().code(), Some(0));
     let rest: Vec<String> = serving.lines.by_ref().map(Result::unwrap).collect();
     assert!(

@@ -74,6 +74,15 @@ async fn report_119_answers_without_a_body_stay_without() {
         assert_eq!((answer.status.as_u16(), answer.body.len()), (204, 0));
         assert_eq!(answer.header("content-encoding"), "gzip");
     }
+    // The length is that of a body which nobody sends.
+    let head = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 379\r\n\r\n";
+    mock.set(Reply::raw(head)).await.unwrap();
+    let mut request = get("/v1/files/x");
+    *request.method_mut() = Method::HEAD;
+    let answer = send(gateway.addr(), request).await;
+    assert_eq!((answer.status.as_u16(), answer.body.len()), (200, 0));
+    assert_eq!(answer.header("content-encoding"), "gzip");
+    assert_eq!(answer.header("content-length"), "379");
 }
 
 #[tokio::test]

@@ -332,6 +332,21 @@ async fn report_152_a_rejection_says_when_to_come_back_or_that_it_is_of_no_use()
 }
 
 #[tokio::test]
+async fn report_152_a_spent_quota_is_not_to_be_asked_again() {
+    let spent =
+        r#"{"error":{"type":"insufficient_quota","code":"insufficient_quota","message":"spent"}}"#;
+    let mock = Mock::start(Reply::status(429).body(spent)).await.unwrap();
+    let gateway = in_front_of(&mock).await;
+    // The first is the provider's own word, the second the gateway's, whose key rests.
+    for code in ["insufficient_quota", "circuit_open"] {
+        let answer = send(gateway.addr(), chat()).await;
+        assert_eq!((answer.status.as_u16(), mock.hits()), (429, 1));
+        assert_eq!(answer.json()["error"]["code"], code);
+        assert_eq!(answer.header("x-should-retry"), "false");
+    }
+}
+
+#[tokio::test]
 async fn report_153_what_was_repeated_to_the_end_is_not_to_be_repeated_again() {
     let reply = Reply::status(529)
         .header("x-should-retry", "true")

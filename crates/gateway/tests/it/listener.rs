@@ -148,7 +148,9 @@ async fn a_renewed_certificate_is_shown_after_a_reload_and_half_of_one_changes_n
     assert_eq!(mistake.key.as_deref(), Some("listener.key_file"));
     drop(connect(&reloadable.gateway, &knows_old).await);
     written(folder.path(), &new, &mock);
-    reloadable.reload(&text).await.unwrap();
+    let changed = reloadable.reload(&text).await.unwrap().changed;
+    assert_eq!(changed, ["listener.cert_file", "listener.key_file"]);
+    assert_eq!(reloadable.reload(&text).await.unwrap().changed, [""; 0]);
     drop(connect(&reloadable.gateway, &knows_new).await);
     before.write_all(request(false).as_bytes()).await.unwrap();
     let answer = rest(&mut before).await;

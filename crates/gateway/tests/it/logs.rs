@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::{Arc, Mutex};
 
+use fuseline_gateway::log::JsonLines;
 use fuseline_mock::{Mock, Reply, Rule, Script};
 use serde_json::Value;
 
@@ -14,11 +15,18 @@ pub(crate) struct Lines(Arc<Mutex<Vec<u8>>>);
 
 /// A log as `serve` writes it.
 pub(crate) fn json_log(lines: &Lines) -> impl tracing::Subscriber + Send + Sync + 'static {
+    filtered_log(lines, "info")
+}
+
+/// The same, with the lines that these directives let pass.
+pub(crate) fn filtered_log(
+    lines: &Lines,
+    filter: &str,
+) -> impl tracing::Subscriber + Send + Sync + 'static {
     let writer = lines.clone();
     let log = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_target(false);
+        .event_format(JsonLines)
+        .with_env_filter(filter);
     log.with_writer(move || writer.clone()).finish()
 }
 
@@ -53,13 +61,7 @@ impl io::Write for Lines {
 #[tokio::test]
 async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
     let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_target(false)
-        .with_env_filter("off,fuseline=trace");
-    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+    let _guard = tracing::subscriber::set_default(filtered_log(&lines, "off,fuseline=trace"));
 
     let mock = Mock::start(Reply::status(503)).await.unwrap();
     let base = format!("{}/v1?token=in-the-base", mock.url());
@@ -74,7 +76,8 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
             .insert("authorization", "Bearer of-the-caller".parse().unwrap());
         send(gateway.addr(), request).await;
     }
-    until(async || !lines.of("breaker").is_empty()).await;
+    let opens = |line: &Value| line["to"] == "open";
+    until(async || lines.of("breaker").iter().any(opens)).await;
 
     let calls = lines.of("call");
     assert_eq!(calls.len(), 6);
@@ -93,10 +96,7 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
         (Some("local"), Some("open"))
     );
     let transitions = lines.of("breaker");
-    let opened = transitions
-        .iter()
-        .find(|line| line["to"] == "open")
-        .unwrap();
+    let opened = transitions.iter().find(|line| opens(line)).unwrap();
     assert_eq!(
         (opened["breaker"].as_str(), opened["from"].as_str()),
         (Some("a/m"), Some("degraded"))
@@ -121,6 +121,28 @@ async fn one_line_a_call_one_a_transition_and_no_secret_at_any_level() {
             assert!(!line.contains(secret), "{line}");
         }
     }
+}
+
+#[tokio::test]
+async fn report_131_an_address_at_which_nothing_is_found_is_logged_without_what_may_be_secret() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(json_log(&lines));
+    let script = Script::always(Reply::status(404)).rule(Rule::model("there").reply(Reply::ok()));
+    let mock = Mock::start(script).await.unwrap();
+    let base = format!("{}/v4?key=in-the-base", mock.url());
+    let gateway = gateway(&format!("{}{}", openai("a", &base), route(&["a"]))).await;
+    for model in ["nowhere", "there"] {
+        let body = format!(r#"{{"model":"{model}","messages":[]}}"#);
+        let path = "/v1/chat/completions?x=in-the-query";
+        send(gateway.addr(), post(path, body)).await;
+    }
+    let calls = lines.of("call");
+    let url = format!("{}/v4/chat/completions", mock.url());
+    assert_eq!(calls[0]["url"], url, "{calls:?}");
+    assert_eq!(calls[1]["url"], Value::Null);
+    let text = format!("{:?}", lines.all());
+    assert!(!text.contains("in-the-"), "{text}");
+    assert_eq!(breaker(&gateway, "a").await["run"].as_u64().unwrap_or(0), 0);
 }
 
 #[tokio::test]
@@ -164,12 +186,28 @@ async fn a_streams_line_says_how_it_ended_by_which_limit_and_what_it_cost() {
 }
 
 #[tokio::test]
+async fn report_122_what_was_used_until_the_caller_left_is_logged() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(json_log(&lines));
+    let token = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\n";
+    let mock = Mock::start(Reply::ok().chunks([token, token]).stall_after(1))
+        .await
+        .unwrap();
+    let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;
+    drop(open(gateway.addr(), stream()).await);
+    until(async || !lines.of("call").is_empty()).await;
+    let line = lines.of("call").remove(0);
+    assert_eq!(
+        (&line["kind"], &line["input_tokens"], &line["output_tokens"]),
+        (&"cancelled".into(), &3.into(), &2.into()),
+        "{line}"
+    );
+}
+
+#[tokio::test]
 async fn a_call_to_a_target_with_a_price_says_what_it_cost() {
     let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt().json().flatten_event(true);
-    let log = log.with_writer(move || writer.clone()).finish();
-    let _guard = tracing::subscriber::set_default(log);
+    let _guard = tracing::subscriber::set_default(json_log(&lines));
 
     let plain = r#"{"object":"chat.completion","choices":[{"index":0,"finish_reason":"stop","message":{"role":"assistant","content":"so"}}],"usage":{"prompt_tokens":1000,"completion_tokens":201}}"#;
     let last = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"},\"finish_reason\":\"stop\"}],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":2}}\n\ndata: [DONE]\n\n";
@@ -207,12 +245,7 @@ async fn a_call_to_a_target_with_a_price_says_what_it_cost() {
 #[tokio::test]
 async fn a_key_in_an_errors_body_reaches_the_caller_alone() {
     let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_env_filter("off,fuseline=trace");
-    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+    let _guard = tracing::subscriber::set_default(filtered_log(&lines, "off,fuseline=trace"));
     let body = r#"{"error":{"code":403,"message":"Permission denied: Consumer 'api_key:AIzaSyA0123456789' has been suspended.","status":"PERMISSION_DENIED","details":[{"reason":"CONSUMER_SUSPENDED","metadata":{"consumer":"api_key:AIzaSyA0123456789"}}]}}"#;
     for failing in [Reply::status(403).body(body), Reply::ok().body(body)] {
         let mock = Mock::start(failing).await.unwrap();
@@ -238,12 +271,7 @@ async fn a_key_in_an_errors_body_reaches_the_caller_alone() {
 #[tokio::test]
 async fn report_67_who_does_not_read_is_named_in_the_log_and_nobody_is_blamed() {
     let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_env_filter("off,fuseline=info");
-    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+    let _guard = tracing::subscriber::set_default(filtered_log(&lines, "off,fuseline=info"));
     let long = Reply::ok().text("x".repeat(4 << 20));
     let flood = Reply::ok().events(20_000);
     let script = Script::always(flood).rule(Rule::model("plain").reply(long));
@@ -287,12 +315,7 @@ async fn report_67_who_does_not_read_is_named_in_the_log_and_nobody_is_blamed() 
 #[tokio::test]
 async fn a_call_that_was_served_from_the_cache_says_so() {
     let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_env_filter("off,fuseline=info");
-    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+    let _guard = tracing::subscriber::set_default(filtered_log(&lines, "off,fuseline=info"));
 
     let script = Script::sequence([Reply::ok(), Reply::status(503)]);
     let mock = Mock::start(script).await.unwrap();
@@ -334,12 +357,7 @@ async fn a_call_that_was_served_from_the_cache_says_so() {
 #[tokio::test]
 async fn report_144_callers_without_the_right_token_are_told_of_together() {
     let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_env_filter("off,fuseline=info");
-    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+    let _guard = tracing::subscriber::set_default(filtered_log(&lines, "off,fuseline=info"));
     let mock = Mock::start(Reply::ok()).await.unwrap();
     let text = format!(
         "client_tokens = [\"right\"]\n{}{}",

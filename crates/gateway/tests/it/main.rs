@@ -23,6 +23,7 @@ mod guarded;
 mod guests;
 mod health;
 mod hostile;
+mod interrupt;
 mod layers;
 mod limits;
 mod listener;

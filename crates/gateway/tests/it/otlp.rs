@@ -13,6 +13,7 @@ use http_body_util::Full;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use tokio::time::Instant;
 
 pub(crate) use collector::Collector;
 use collector::{hex, text};
@@ -349,4 +350,36 @@ async fn the_metrics_are_those_of_the_page() {
         labels,
         "error.type=\"server_error\",fuseline.provider=\"a\",gen_ai.operation.name=\"chat\",gen_ai.provider.name=\"openai\",gen_ai.request.model=\"broken\""
     );
+}
+
+#[tokio::test]
+async fn a_flood_of_calls_begins_so_many_traces_a_second_and_goes_on_in_its_callers() {
+    let mock = Mock::start(Reply::ok()).await.unwrap();
+    let collector = Collector::start().await;
+    let gateway = gateway(&format!(
+        "{}traces_per_second = 1\n{}{}",
+        otlp(&collector.url),
+        openai("a", &mock.url()),
+        route(&["a"])
+    ))
+    .await;
+    let began = Instant::now();
+    for _ in 0..20 {
+        assert_eq!(send(gateway.addr(), chat()).await.status, 200);
+    }
+    let own = began.elapsed().as_secs() as usize + 2;
+    for _ in 0..5 {
+        send(gateway.addr(), traced(chat(), "01")).await;
+    }
+    let is_theirs = |span: &&Span| hex(&span.trace_id) == TRACE;
+    let spans = loop {
+        let spans = collector.wait_for_spans(12).await;
+        if spans.iter().filter(is_theirs).count() == 10 {
+            break spans;
+        }
+        tokio::task::yield_now().await;
+    };
+    // Two of a call.
+    let begun = (spans.len() - 10) / 2;
+    assert!((1..=own).contains(&begun), "{begun} of at most {own}");
 }

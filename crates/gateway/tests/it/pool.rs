@@ -11,7 +11,8 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use crate::support::{
-    SOON, breaker, chat, gateway, get, openai, route, send, spawn, stream, until,
+    Program, SOON, breaker, chat, gateway, get, has_own_mounts, openai, route, send, spawn, stream,
+    until,
 };
 use crate::tls::{Secured, secured_under};
 
@@ -71,6 +72,67 @@ async fn a_peer_by_http2_that_gives_no_sign_of_life_is_given_up_before_any_other
     assert_eq!(answer.status, 504);
     let why = answer.header("x-fuseline-why");
     assert!(why.contains("network"), "{why}");
+}
+
+#[tokio::test]
+async fn a_name_is_resolved_anew_once_its_connection_is_of_age() {
+    if !has_own_mounts() {
+        return println!("passed over: this system gives nobody a list of hosts of his own");
+    }
+    let before = Mock::start(Reply::ok()).await.unwrap();
+    let port = before.addr().port();
+    let elsewhere = format!("127.0.0.2:{port}").parse().unwrap();
+    let after = Mock::start_at(elsewhere, Reply::ok()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let (hosts, file) = (
+        folder.path().join("hosts"),
+        folder.path().join("fuseline.toml"),
+    );
+    let points_to = |address: &str| {
+        std::fs::write(&hosts, format!("{address} provider.example\n")).unwrap();
+    };
+    points_to("127.0.0.1");
+    let url = format!("http://provider.example:{port}");
+    let pool = "[pool]\nmax_age = \"100ms\"\n";
+    let text = format!("{pool}{}{}", openai("a", &url), route(&["a"]));
+    std::fs::write(&file, text).unwrap();
+    let program = Program::among_hosts(&hosts, file.to_str().unwrap());
+    let addr = program.listen.parse().unwrap();
+    assert_eq!(send(addr, chat()).await.status, 200);
+    assert_eq!((before.hits(), after.hits()), (1, 0));
+    points_to("127.0.0.2");
+    until(async || {
+        assert_eq!(send(addr, chat()).await.status, 200);
+        after.hits() > 0
+    })
+    .await;
+    let hits = before.hits();
+    assert_eq!(send(addr, chat()).await.status, 200);
+    assert_eq!(before.hits(), hits, "nobody goes back");
+}
+
+/// The timer that the system has set for a connection from this process to an address, as `/proc` shows it; 2 is that of
+/// keep-alive probes.
+#[cfg(target_os = "linux")]
+fn timers_towards(addr: std::net::SocketAddr) -> Vec<String> {
+    let table = std::fs::read_to_string("/proc/self/net/tcp").unwrap();
+    let port = format!(":{:04X}", addr.port());
+    let rows = table.lines().skip(1).map(|line| line.split_whitespace());
+    let rows = rows.map(|row| row.collect::<Vec<_>>());
+    let is_towards = |row: &Vec<&str>| row[2].ends_with(&port) && row[3] == "01";
+    rows.filter(is_towards)
+        .map(|row| row[5].split(':').next().unwrap().to_owned())
+        .collect()
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_connection_that_is_kept_is_probed_by_tcp() {
+    let mock = Mock::start(Reply::ok()).await.unwrap();
+    let gateway = gateway(&format!("{}{}", openai("a", &mock.url()), route(&["a"]))).await;
+    assert_eq!(send(gateway.addr(), chat()).await.status, 200);
+    // Another timer may run for a moment: the one of what was sent and not yet acknowledged.
+    until(async || timers_towards(mock.addr()) == ["02"]).await;
 }
 
 /// A provider that answers and closes each connection that was idle for so long.

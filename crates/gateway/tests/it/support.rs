@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -178,6 +179,26 @@ pub(crate) fn spawn<T: Send + 'static>(
     tokio::spawn(task)
 }
 
+/// Sends a process this signal.
+pub(crate) fn signal(process: u32, name: &str) {
+    let mut kill = Command::new("kill");
+    let sent = kill.args(["-s", name, &process.to_string()]).status();
+    assert!(sent.unwrap().success());
+}
+
+/// What runs a command with mounts of its own.
+fn apart() -> Command {
+    let mut command = Command::new("unshare");
+    command.args(["--map-root-user", "--mount"]);
+    command
+}
+
+/// Whether this system lets processes have mounts of their own.
+pub(crate) fn has_own_mounts() -> bool {
+    let tried = apart().arg("true").stderr(Stdio::null()).status();
+    tried.is_ok_and(|ended| ended.success())
+}
+
 /// A running `fuseline serve`; stopped at the end, however that comes.
 pub(crate) struct Program {
     child: Child,
@@ -207,8 +228,34 @@ impl Program {
         Self::start(config, &["--state", "off"], "info", errors.into())
     }
 
+    /// Where this file stands in the place of the system's list of hosts.
+    pub(crate) fn among_hosts(hosts: &Path, config: &str) -> Self {
+        let mut command = apart();
+        let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
+        command.args(["sh", "-c", script]).arg(hosts);
+        command.arg(env!("CARGO_BIN_EXE_fuseline"));
+        Self::spawn(
+            command,
+            config,
+            &["--state", "off"],
+            "info",
+            Stdio::inherit(),
+        )
+    }
+
     fn start(config: &str, more: &[&str], level: &str, errors: Stdio) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_fuseline"))
+        let command = Command::new(env!("CARGO_BIN_EXE_fuseline"));
+        Self::spawn(command, config, more, level, errors)
+    }
+
+    fn spawn(
+        mut command: Command,
+        config: &str,
+        more: &[&str],
+        level: &str,
+        errors: Stdio,
+    ) -> Self {
+        let mut child = command
             .args([
                 "serve",
                 "--listen",
@@ -250,18 +297,17 @@ impl Program {
 
     /// Asks it to end.
     pub(crate) fn terminate(&self) {
-        self.signal("-TERM");
+        signal(self.child.id(), "TERM");
+    }
+
+    /// Ctrl-C.
+    pub(crate) fn interrupt(&self) {
+        signal(self.child.id(), "INT");
     }
 
     /// Asks it to read its configuration anew.
     pub(crate) fn hang_up(&self) {
-        self.signal("-HUP");
-    }
-
-    fn signal(&self, name: &str) {
-        let pid = self.child.id().to_string();
-        let mut kill = Command::new("kill");
-        assert!(kill.args([name, &pid]).status().unwrap().success());
+        signal(self.child.id(), "HUP");
     }
 
     /// Waits for its end, and gives whether it ended well.
@@ -276,10 +322,19 @@ impl Program {
     }
 
     pub(crate) fn resident_kib(&self) -> u64 {
+        self.memory_kib("VmRSS:")
+    }
+
+    /// The most that it ever had.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        self.memory_kib("VmHWM:")
+    }
+
+    fn memory_kib(&self, what: &str) -> u64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let line = status
             .lines()
-            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .find_map(|line| line.strip_prefix(what))
             .unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
     }

@@ -18,7 +18,8 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use tokio_rustls::server::TlsStream;
 
-use crate::support::{CHAT, breaker, config, openai, route, send, spawn, stream, until};
+use crate::reload::Reloadable;
+use crate::support::{CHAT, breaker, config, get, openai, route, send, spawn, stream, until};
 
 const TOKEN: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"so\"}}]}\n\n";
 const STOP: &str = "data: {\"choices\":[{\"delta\":{},\"finish_reason\":\"stop\"}]}\n\n";
@@ -50,7 +51,29 @@ pub(crate) async fn secured_under<F>(
 where
     F: Future<Output = ()> + Send + 'static,
 {
-    let CertifiedKey { cert, signing_key } = certified();
+    let shown = certified();
+    let address = shown_by(&shown, alpn, serve).await;
+    let ca = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(ca.path(), shown.cert.pem()).unwrap();
+    let text = format!(
+        "ca_file = {:?}\n{section}{}{}",
+        ca.path(),
+        openai("a", &format!("https://{address}")),
+        route(&["a"])
+    );
+    (Gateway::start(config(&text)).await.unwrap(), address)
+}
+
+/// A provider that shows this certificate.
+async fn shown_by<F>(
+    shown: &CertifiedKey<rcgen::KeyPair>,
+    alpn: &str,
+    serve: impl Fn(Secured) -> F + Send + 'static,
+) -> SocketAddr
+where
+    F: Future<Output = ()> + Send + 'static,
+{
+    let CertifiedKey { cert, signing_key } = shown;
     let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(signing_key.serialize_der()));
     let mut tls = ServerConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
         .with_safe_default_protocol_versions()
@@ -69,15 +92,41 @@ where
             }
         }
     });
+    address
+}
+
+#[tokio::test]
+async fn another_authority_in_its_file_is_trusted_after_a_reload_and_named_in_it() {
+    let shown = certified();
+    let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok";
+    let address = shown_by(&shown, "http/1.1", async |mut connection: Secured| {
+        let read = connection.read(&mut [0; 4096]).await.unwrap_or(0);
+        if read > 0 {
+            connection.write_all(answer).await.unwrap();
+            connection.shutdown().await.unwrap();
+        }
+    })
+    .await;
     let ca = tempfile::NamedTempFile::new().unwrap();
-    std::fs::write(ca.path(), cert.pem()).unwrap();
+    std::fs::write(ca.path(), certified().cert.pem()).unwrap();
     let text = format!(
-        "ca_file = {:?}\n{section}{}{}",
+        "ca_file = {:?}\n{}{}",
         ca.path(),
         openai("a", &format!("https://{address}")),
         route(&["a"])
     );
-    (Gateway::start(config(&text)).await.unwrap(), address)
+    let reloadable = Reloadable::start(&text).await;
+    let file = || send(reloadable.gateway.addr(), get("/v1/files/x"));
+    assert_eq!(file().await.status, 504);
+    std::fs::write(ca.path(), shown.cert.pem()).unwrap();
+    assert_eq!(reloadable.reload(&text).await.unwrap().changed, ["ca_file"]);
+    let config = send(reloadable.gateway.admin_addr(), get("/config")).await;
+    let path = format!("{:?}", ca.path());
+    assert!(
+        String::from_utf8_lossy(&config.body).contains(&path),
+        "it is shown by its path"
+    );
+    assert_eq!(file().await.status, 200);
 }
 
 #[tokio::test]

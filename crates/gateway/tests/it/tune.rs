@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use fuseline_mock::{Mock, Reply};
 use serde_json::Value;
@@ -137,9 +138,11 @@ fn a_log_that_says_nothing_is_refused_with_its_line() {
 async fn the_gateways_own_log_tells_of_every_target_that_a_call_met() {
     let lines = Lines::default();
     let _guard = tracing::subscriber::set_default(json_log(&lines));
+    // So that one call's failure is over before the next call begins, by a log whose times have a few milliseconds.
+    let apart = Duration::from_millis(20);
     let (ill, well) = (
         Mock::start(Reply::status(500)).await.unwrap(),
-        Mock::start(Reply::ok()).await.unwrap(),
+        Mock::start(Reply::ok().delay(apart)).await.unwrap(),
     );
     let text = format!(
         "{}{}{}",

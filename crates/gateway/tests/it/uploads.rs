@@ -1,4 +1,8 @@
-//! Long bodies, and bodies that are longer than they look.
+//! Long bodies either way, and bodies that are longer than they look.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::time::Duration;
 
 use async_compression::tokio::bufread::{BrotliEncoder, GzipEncoder, ZlibEncoder, ZstdEncoder};
 use bytes::Bytes;
@@ -9,7 +13,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
+use crate::logs::{Lines, json_log};
 use crate::raw::{find, read, rest};
 use crate::support::{CHAT, Program, chat, gateway, get, openai, post, route, send, spawn};
 
@@ -25,10 +31,11 @@ fn picture(bytes: usize) -> Vec<u8> {
     body
 }
 
-async fn chunked(addr: std::net::SocketAddr, body: &[u8]) -> u16 {
+async fn chunked(addr: SocketAddr, coding: &str, body: &[u8]) -> u16 {
     let mut caller = TcpStream::connect(addr).await.unwrap();
     let head = format!(
-        "POST {CHAT} HTTP/1.1\r\nhost: g\r\nconnection: close\r\ntransfer-encoding: chunked\r\n\r\n"
+        "POST {CHAT} HTTP/1.1\r\nhost: g\r\nconnection: close\r\ncontent-encoding: {coding}\r\n\
+         transfer-encoding: chunked\r\n\r\n"
     );
     caller.write_all(head.as_bytes()).await.unwrap();
     for piece in body.chunks(700_001) {
@@ -75,8 +82,10 @@ async fn digesting() -> (String, mpsc::Receiver<(usize, Vec<u8>)>) {
     (url, digests)
 }
 
-#[tokio::test(flavor = "multi_thread")]
+#[tokio::test]
 async fn report_115_what_providers_accept_arrives_whole_by_default() {
+    let lines = Lines::default();
+    let _guard = tracing::subscriber::set_default(json_log(&lines));
     let (url, mut digests) = digesting().await;
     let gateway = gateway(&format!("{}{}", openai("a", &url), route(&["a"]))).await;
     for bytes in [2 * MIB - 1, 2 * MIB + 1, 10 * MIB, 32 * MIB] {
@@ -84,7 +93,11 @@ async fn report_115_what_providers_accept_arrives_whole_by_default() {
         let digest = Sha256::digest(&body).to_vec();
         let answer = send(gateway.addr(), post(CHAT, body.clone())).await;
         assert_eq!(answer.status, 200, "{bytes}");
-        assert_eq!(chunked(gateway.addr(), &body).await, 200, "{bytes}");
+        assert_eq!(
+            chunked(gateway.addr(), "identity", &body).await,
+            200,
+            "{bytes}"
+        );
         for _ in 0..2 {
             let (length, seen) = digests.recv().await.unwrap();
             assert!(length == bytes && seen == digest, "{bytes}: {length}");
@@ -101,6 +114,12 @@ async fn report_115_what_providers_accept_arrives_whole_by_default() {
         line.starts_with("calls_total{") && line.contains("rejected") && line.contains("local")
     });
     assert!(counted.is_some_and(|line| line.ends_with(" 1")), "{page}");
+    let calls = lines.of("call");
+    let logged = calls.iter().find(|call| call["status"] == 413);
+    assert!(
+        logged.is_some_and(|call| call["why"].is_string()),
+        "{calls:?}"
+    );
 }
 
 async fn all(mut coder: impl AsyncRead + Unpin) -> Bytes {
@@ -116,19 +135,20 @@ fn coded(path: &str, coding: &str, body: &Bytes) -> Request<Full<Bytes>> {
     request
 }
 
-#[tokio::test]
-async fn report_148_what_would_blow_up_in_memory_is_never_decoded() {
+/// The program in front of a provider, with one call behind it, so that what grows from now on is not the usual.
+async fn measured() -> (Mock, Program, SocketAddr) {
     let mock = Mock::start(Reply::ok()).await.unwrap();
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("fuseline.toml");
-    std::fs::write(
-        &file,
-        format!("{}{}", openai("a", &mock.url()), route(&["a"])),
-    )
-    .unwrap();
-    let program = Program::serve(file.to_str().unwrap());
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    write!(file, "{}{}", openai("a", &mock.url()), route(&["a"])).unwrap();
+    let program = Program::serve(file.path().to_str().unwrap());
     let addr = program.listen.parse().unwrap();
     assert_eq!(send(addr, chat()).await.status, 200);
+    (mock, program, addr)
+}
+
+#[tokio::test]
+async fn report_148_what_would_blow_up_in_memory_is_never_decoded() {
+    let (mock, program, addr) = measured().await;
     let plain = vec![b' '; 64 * MIB];
     let gzip = all(GzipEncoder::new(plain.as_slice())).await;
     let twice = all(GzipEncoder::new(&gzip[..])).await;
@@ -150,9 +170,12 @@ async fn report_148_what_would_blow_up_in_memory_is_never_decoded() {
     drop(plain);
     let before = program.resident_kib();
     for (coding, bomb) in &bombs {
+        let began = Instant::now();
         let answer = send(addr, coded(CHAT, coding, bomb)).await;
         assert_eq!(answer.status, 415, "{coding}");
         assert_eq!(answer.json()["error"]["code"], "unsupported_encoding");
+        assert_eq!(chunked(addr, coding, bomb).await, 415, "{coding}");
+        assert!(began.elapsed() < Duration::from_secs(2), "{coding}");
     }
     assert_eq!(mock.hits(), 1);
     // What no route reads passes as it is.
@@ -172,4 +195,26 @@ async fn report_148_what_would_blow_up_in_memory_is_never_decoded() {
     assert_eq!((answer.status.as_u16(), &answer.body), (400, &gzip));
     let grown = program.resident_kib().saturating_sub(before);
     assert!(grown < 16 << 10, "{grown} KiB more");
+}
+
+#[tokio::test]
+async fn an_answer_beyond_what_is_looked_into_arrives_whole_in_bounded_memory() {
+    const LONG: usize = 96 * MIB;
+    let mut long = br#"{"choices":[{"finish_reason":"stop","message":{"content":""#.to_vec();
+    long.resize(LONG, b'x');
+    long.extend(br#""}}]}"#);
+    let long = Bytes::from(long);
+    let (mock, program, addr) = measured().await;
+    let before = program.peak_kib();
+    // One that is good, and one that is not.
+    for status in [200, 500] {
+        mock.set(Reply::status(status).body(long.clone()))
+            .await
+            .unwrap();
+        let answer = send(addr, chat()).await;
+        assert_eq!(answer.status, status);
+        assert!(answer.body == long, "{} bytes", answer.body.len());
+    }
+    let grown = program.peak_kib() - before;
+    assert!(grown < 32 << 10, "{grown} KiB more");
 }

@@ -24,13 +24,13 @@ pub enum Admission {
 impl Admission {
     /// What the breakers behind a target say now; changes nothing.
     pub fn of(scopes: &Scopes, now: Tick) -> Self {
-        match scopes.check(now) {
+        match scopes.check_due(now) {
             Err(refused) if refused.rejection.reason == Refusal::Held => {
                 Self::Held(refused.rejection.retry_after)
             }
             Err(refused) => Self::Refused(refused.rejection.retry_after),
-            Ok(()) if scopes.is_due(now) => Self::Probe,
-            Ok(()) => Self::Ready,
+            Ok(true) => Self::Probe,
+            Ok(false) => Self::Ready,
         }
     }
 }

@@ -37,7 +37,8 @@ pub struct AttemptReport {
 #[derive(Debug)]
 pub struct AttemptSpan {
     pub(super) otlp: Otlp,
-    pub(super) span: Context,
+    /// None where its call is not traced.
+    pub(super) span: Option<Context>,
     pub(super) operation: &'static str,
     pub(super) provider: String,
     pub(super) name: String,
@@ -48,7 +49,8 @@ impl AttemptSpan {
     /// It is over, and counted: `metrics` knows which models may be labels.
     pub fn end(self, metrics: &Metrics, report: &AttemptReport) {
         self.record(metrics, report);
-        let span = self.span.span();
+        let Some(context) = &self.span else { return };
+        let span = context.span();
         if !span.is_recording() {
             return;
         }
@@ -111,7 +113,8 @@ impl AttemptSpan {
 
 impl Drop for AttemptSpan {
     fn drop(&mut self) {
-        let span = self.span.span();
+        let Some(context) = &self.span else { return };
+        let span = context.span();
         if span.is_recording() {
             span.set_attribute(KeyValue::new(attribute::ERROR, "stale_connection"));
             span.set_status(Status::error("stale_connection"));

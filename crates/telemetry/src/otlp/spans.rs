@@ -7,7 +7,9 @@ use fuseline_core::Kind;
 use http::HeaderMap;
 use http::header::HeaderName;
 use opentelemetry::propagation::TextMapPropagator as _;
-use opentelemetry::trace::{SpanBuilder, SpanKind, Status, TraceContextExt as _, Tracer as _};
+use opentelemetry::trace::{
+    Span as _, SpanBuilder, SpanKind, Status, TraceContextExt as _, Tracer as _,
+};
 use opentelemetry::{Context, KeyValue};
 use opentelemetry_http::{HeaderExtractor, HeaderInjector};
 use opentelemetry_sdk::propagation::TraceContextPropagator;
@@ -30,6 +32,8 @@ pub struct CallSpan {
     came: SystemTime,
     operation: &'static str,
     model: String,
+    /// Otherwise it is counted, and that is all.
+    is_traced: bool,
     begun: Option<Context>,
 }
 
@@ -83,10 +87,13 @@ impl CallSpan {
     #[expect(clippy::disallowed_methods, reason = "spans are of the time of day")]
     pub(super) fn new(otlp: Otlp, headers: &HeaderMap) -> Self {
         let propagator = TraceContextPropagator::new();
+        let parent = propagator.extract_with_context(&Context::new(), &HeaderExtractor(headers));
+        let came = SystemTime::now();
         Self {
+            is_traced: parent.has_active_span() || otlp.0.pace.has_room(came),
             otlp,
-            parent: propagator.extract_with_context(&Context::new(), &HeaderExtractor(headers)),
-            came: SystemTime::now(),
+            parent,
+            came,
             operation: "",
             model: String::new(),
             begun: None,
@@ -100,6 +107,17 @@ impl CallSpan {
 
     /// A request is about to be sent: its headers get this trace in place of the caller's.
     pub fn attempt(&mut self, to: &Upstream<'_>, headers: &mut HeaderMap) -> AttemptSpan {
+        AttemptSpan {
+            otlp: self.otlp.clone(),
+            span: self.is_traced.then(|| self.trace(to, headers)),
+            operation: self.operation,
+            provider: to.provider.to_owned(),
+            name: to.name.to_owned(),
+            model: to.model.to_owned(),
+        }
+    }
+
+    fn trace(&mut self, to: &Upstream<'_>, headers: &mut HeaderMap) -> Context {
         let mut attributes = vec![
             KeyValue::new(attribute::OPERATION, self.operation),
             KeyValue::new(attribute::PROVIDER, to.provider.to_owned()),
@@ -125,14 +143,7 @@ impl CallSpan {
         {
             headers.remove(TRACE_STATE);
         }
-        AttemptSpan {
-            otlp: self.otlp.clone(),
-            span,
-            operation: self.operation,
-            provider: to.provider.to_owned(),
-            name: to.name.to_owned(),
-            model: to.model.to_owned(),
-        }
+        span
     }
 
     /// It is over.
@@ -144,6 +155,9 @@ impl CallSpan {
         if let Some(first_token) = call.first_token {
             let seconds = first_token.as_secs_f64();
             instruments.first_token_seconds.record(seconds, &[]);
+        }
+        if !self.is_traced {
+            return;
         }
         let span = self.begin().span();
         if !span.is_recording() {
@@ -190,6 +204,9 @@ impl CallSpan {
                 .with_attributes(attributes);
             let tracer = &self.otlp.0.tracer;
             let span = tracer.build_with_context(builder, &self.parent);
+            if span.is_recording() && !self.parent.has_active_span() {
+                self.otlp.0.pace.begun(self.came);
+            }
             self.parent.with_span(span)
         })
     }

@@ -10,6 +10,8 @@ use crate::caller::CLIENT_SLOW;
 
 /// Costs are told in billionths of a dollar.
 const BILLION: f64 = 1e9;
+/// Bytes of a path that are told; the rest is somebody's invention.
+const MOST_OF_PATH: usize = 200;
 
 impl Drop for Context {
     fn drop(&mut self) {
@@ -102,10 +104,20 @@ impl Context {
             input_tokens = usage.input_tokens,
             output_tokens = usage.output_tokens,
             cost = self.cost(),
+            url = self.address_not_found(),
             story = self.story.line(),
             why = self.why,
             "call"
         );
+    }
+
+    /// The address at which nothing was found, without its query, which may hold a key: a base URL that is wrong shows in it.
+    fn address_not_found(&self) -> Option<String> {
+        let address = self.address.as_ref()?;
+        let (scheme, authority) = (address.scheme_str()?, address.authority()?);
+        let path = address.path().get(..MOST_OF_PATH);
+        let path = path.unwrap_or_else(|| address.path());
+        (self.kind == Some(Kind::NotFound)).then(|| format!("{scheme}://{authority}{path}"))
     }
 
     /// What the answer cost, in US dollars, where its target has a price and its provider has counted.

@@ -1,6 +1,7 @@
 //! Ids and header texts.
 
 use std::collections::hash_map::RandomState;
+use std::fmt::Write as _;
 use std::hash::BuildHasher as _;
 use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,14 +20,14 @@ pub(super) fn millis(time: Duration) -> u64 {
 
 /// Unique in this process, and most likely beyond it.
 pub(super) fn new_id() -> String {
-    static PROCESS: LazyLock<u64> =
-        LazyLock::new(|| RandomState::new().hash_one(std::process::id()));
+    static PREFIX: LazyLock<String> = LazyLock::new(|| {
+        let process = RandomState::new().hash_one(std::process::id());
+        format!("fl-{process:016x}-")
+    });
     static NEXT: AtomicU64 = AtomicU64::new(0);
-    format!(
-        "fl-{:016x}-{:x}",
-        *PROCESS,
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    )
+    let mut id = PREFIX.clone();
+    let _ = write!(id, "{:x}", NEXT.fetch_add(1, Ordering::Relaxed));
+    id
 }
 
 /// Text that any HTTP client can read.

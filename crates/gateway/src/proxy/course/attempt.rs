@@ -22,7 +22,7 @@ use super::Course;
 use crate::config::Timeouts;
 
 /// For how many seconds an SDK waits between bytes.
-const READ_TIMEOUT: &str = "x-stainless-read-timeout";
+const READ_TIMEOUT: HeaderName = HeaderName::from_static("x-stainless-read-timeout");
 /// By which a provider knows a request that it has carried out already.
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 
@@ -57,12 +57,12 @@ impl<'c> Course<'c> {
         self.context.attempt();
         let mut request = way
             .upstream
-            .request(self.call, way.model.as_deref(), way.key)
+            .request(self.call, way.model, way.key)
             .map_err(|_| Refusal::unsendable())?;
         self.name(request.headers_mut());
         trace::begin(self.call, way, &mut request, self.context);
-        let timeouts = self.timeouts(way);
-        let limits = self.limits(&timeouts, self.context.now());
+        self.context.sent_to(request.uri());
+        let limits = self.limits(&way.timeouts, self.context.now());
         tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");
         let exchange = Exchange {
             facts: &self.call.facts,
@@ -77,7 +77,7 @@ impl<'c> Course<'c> {
         let clients = &self.proxy.clients;
         Ok(Prepared {
             exchange,
-            pool: clients.with_connect_timeout(timeouts.connect, reuse),
+            pool: clients.with_connect_timeout(way.timeouts.connect, reuse),
             request,
         })
     }
@@ -85,9 +85,10 @@ impl<'c> Course<'c> {
     /// The answer will be this target's, as far as is known.
     pub(super) fn answers(&mut self, at: usize) {
         if let Some(way) = self.ways.get(at) {
-            let write_idle = self.timeouts(way).write_idle;
             self.context.answered(way);
-            self.context.caller().set_write_idle(write_idle);
+            self.context
+                .caller()
+                .set_write_idle(way.timeouts.write_idle);
         }
     }
 
@@ -99,14 +100,10 @@ impl<'c> Course<'c> {
             operation: self.call.facts.operation(),
             shape,
             count: policy.map_or(Count::Call, Policy::count),
-            limit: self.limits(&self.timeouts(way), now).silence(shape),
+            limit: self.limits(&way.timeouts, now).silence(shape),
             probe_proof: policy.map_or(Duration::ZERO, Policy::probe_proof),
             cancel_counts_after: self.proxy.config.limits.cancel_counts_after,
         }
-    }
-
-    fn timeouts(&self, way: &Way<'_>) -> Timeouts {
-        self.proxy.timeouts(self.call, &way.target)
     }
 
     fn limits(&self, timeouts: &Timeouts, now: Tick) -> Limits {

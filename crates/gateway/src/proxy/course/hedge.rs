@@ -27,7 +27,7 @@ impl Course<'_> {
                 return Ok((at, attempt, came));
             }
             if let Some((other, attempt)) = self.hedge(at, patience) {
-                let mut second = pin!(self.prepare(other)?.run(attempt));
+                let mut second = Box::pin(self.prepare(other)?.run(attempt));
                 let (is_first, (attempt, came)) = tokio::select! {
                     done = &mut first => (true, done),
                     done = &mut second => (false, done),

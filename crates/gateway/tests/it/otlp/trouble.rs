@@ -1,11 +1,10 @@
 //! A collector that is away, slow or unwilling: no call is hurt, the log says it once, and a shutdown ends.
 
 use std::io::Write as _;
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use fuseline_gateway::Gateway;
-use fuseline_gateway::config::{Config, Overrides, Sources};
+use fuseline_gateway::config::{Config, Overrides, Report, Sources};
 use fuseline_mock::{Mock, Reply};
 use http::StatusCode;
 use serde_json::Value;
@@ -13,6 +12,7 @@ use tokio::net::TcpListener;
 use tokio::time::Instant;
 
 use super::{Collector, otlp};
+use crate::logs::{Lines, filtered_log};
 use crate::support::{chat, gateway, openai, route, send, until, within};
 
 /// Makes so many calls, and tells how long one took on the average.
@@ -53,35 +53,14 @@ async fn a_collector_that_is_away_or_silent_costs_no_call_anything_and_no_shutdo
 
 #[tokio::test]
 async fn an_outage_of_the_collector_is_two_lines_in_the_log() {
-    #[derive(Clone, Default)]
-    struct Lines(Arc<Mutex<Vec<u8>>>);
-    impl std::io::Write for Lines {
-        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-            self.0.lock().unwrap().extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-        fn flush(&mut self) -> std::io::Result<()> {
-            Ok(())
-        }
-    }
     let lines = Lines::default();
-    let writer = lines.clone();
-    let log = tracing_subscriber::fmt()
-        .json()
-        .flatten_event(true)
-        .with_env_filter("off,fuseline=trace");
-    let _guard = tracing::subscriber::set_default(log.with_writer(move || writer.clone()).finish());
+    let _guard = tracing::subscriber::set_default(filtered_log(&lines, "off,fuseline=trace"));
     let told = |what: &str| -> Vec<Value> {
-        let bytes = lines.0.lock().unwrap();
-        let lines = bytes.split(|byte| *byte == b'\n');
-        let lines = lines.filter_map(|line| serde_json::from_slice::<Value>(line).ok());
-        lines
-            .filter(|line| {
-                line["message"]
-                    .as_str()
-                    .is_some_and(|said| said.contains(what))
-            })
-            .collect()
+        let has = |line: &Value| {
+            let said = line["message"].as_str();
+            said.is_some_and(|said| said.contains(what))
+        };
+        lines.all().into_iter().filter(has).collect()
     };
 
     let mock = Mock::start(Reply::ok()).await.unwrap();
@@ -112,7 +91,7 @@ async fn an_outage_of_the_collector_is_two_lines_in_the_log() {
     assert_eq!(told("takes no spans").len(), 1);
 }
 
-fn load(text: &str, overrides: &Overrides) -> Result<Config, Vec<String>> {
+fn report(text: &str, overrides: &Overrides) -> Report {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     write!(file, "{text}").unwrap();
     let sources = Sources {
@@ -120,7 +99,11 @@ fn load(text: &str, overrides: &Overrides) -> Result<Config, Vec<String>> {
         overrides,
         env: &|_| None,
     };
-    let report = sources.load();
+    sources.load()
+}
+
+fn load(text: &str, overrides: &Overrides) -> Result<Config, Vec<String>> {
+    let report = report(text, overrides);
     let findings = report.findings.iter().map(ToString::to_string).collect();
     report.config.ok_or(findings)
 }
@@ -145,11 +128,18 @@ fn the_environment_stands_above_the_file_and_switches_it_off() {
         assert_eq!(otlp.traces, url("https://env:2/v1/traces"));
         assert_eq!(otlp.metrics, url("https://env:3/own"));
     }
-    let off = Overrides {
-        otel_sdk_disabled: true,
-        ..over
-    };
-    assert_eq!(load(file, &off).unwrap().otlp.traces, None);
+    for (said, is_off) in [("true", true), ("TRUE", true), ("1", false), ("", false)] {
+        let off = Overrides {
+            otel_sdk_disabled: url(said),
+            ..over.clone()
+        };
+        let otlp = load(file, &off).unwrap().otlp;
+        assert_eq!(
+            (otlp.traces.is_none(), otlp.metrics.is_none()),
+            (is_off, is_off),
+            "{said}"
+        );
+    }
     let wrong = Overrides {
         otlp_endpoint: url("https://user:secret@host"),
         ..Overrides::default()
@@ -161,4 +151,42 @@ fn the_environment_stands_above_the_file_and_switches_it_off() {
         "{told:?}"
     );
     assert!(!told[0].contains("secret"), "{told:?}");
+}
+
+#[test]
+fn the_environment_chooses_by_signal_whether_otlp_exports() {
+    let name = |text: &str| Some(text.to_owned());
+    let file = "[otlp]\nendpoint = \"http://file:1\"\n";
+    for (exporter, is_exported, is_noted) in [
+        (None, true, false),
+        (name(""), true, false),
+        (name("otlp"), true, false),
+        (name("console, otlp"), true, false),
+        (name("none"), false, false),
+        (name("prometheus"), false, true),
+    ] {
+        let of_traces = Overrides {
+            otel_traces_exporter: exporter.clone(),
+            ..Overrides::default()
+        };
+        let of_metrics = Overrides {
+            otel_metrics_exporter: exporter.clone(),
+            ..Overrides::default()
+        };
+        for (over, is_traces) in [(of_traces, true), (of_metrics, false)] {
+            let report = report(file, &over);
+            let otlp = report.config.unwrap().otlp;
+            let (own, other) = match is_traces {
+                true => (otlp.traces, otlp.metrics),
+                false => (otlp.metrics, otlp.traces),
+            };
+            assert_eq!(own.is_some(), is_exported, "{exporter:?}");
+            assert!(other.is_some(), "{exporter:?} is of one signal alone");
+            let notes: Vec<_> = report.findings.iter().map(ToString::to_string).collect();
+            let is_told = notes
+                .iter()
+                .any(|note| note.contains("-exporter: nothing is exported"));
+            assert_eq!(is_told, is_noted, "{exporter:?}: {notes:?}");
+        }
+    }
 }

@@ -9,6 +9,8 @@ use std::thread::JoinHandle;
 
 use serde_json::Value;
 
+use crate::support::signal;
+
 /// A running program, and what it logs.
 pub(crate) struct Serving {
     child: Child,
@@ -80,9 +82,7 @@ impl Serving {
 
     /// SIGHUP.
     pub(crate) fn hang_up(&self) {
-        let pid = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-HUP", &pid]).status().unwrap();
-        assert!(sent.success());
+        signal(self.child.id(), "HUP");
     }
 
     /// What it logged of its state before it served.
