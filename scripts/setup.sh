@@ -1,5 +1,9 @@
 # Installs what the scripts need beyond Rust, and puts it on the path. Sourced, from the repository's root.
 
+# One at a time in this tree: npm empties a folder that it installs to.
+exec {setup}<scripts/setup.sh
+flock "$setup"
+
 missing=()
 command -v cc >/dev/null || missing+=(gcc libc6-dev)
 command -v valgrind >/dev/null || missing+=(valgrind)
@@ -12,10 +16,20 @@ command -v strace >/dev/null || missing+=(strace)
 command -v curl >/dev/null || missing+=(curl)
 command -v systemd-analyze >/dev/null || missing+=(systemd)
 python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3 python3-venv)
-if ((${#missing[@]})); then
+
+# Debian starts a service as soon as it is installed, but where this file says no: the tests start their own.
+install_without_starting() (
     as_root=$([[ $(id -u) == 0 ]] || echo sudo)
-    $as_root apt-get update -qq || exit 1
-    $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" || exit 1
+    policy=/usr/sbin/policy-rc.d
+    if [[ ! -e $policy ]]; then
+        trap '$as_root rm -f "$policy"' EXIT
+        printf '#!/bin/sh\nexit 101\n' | $as_root tee "$policy" >/dev/null && $as_root chmod 755 "$policy" || exit
+    fi
+    $as_root apt-get update -qq &&
+        $as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@"
+)
+if ((${#missing[@]})); then
+    install_without_starting "${missing[@]}" || exit 1
 fi
 
 [[ -x .venv/bin/pip ]] || python3 -m venv .venv || exit 1
@@ -30,3 +44,4 @@ for folder in tests/sdk/node bindings/node/test; do
         npm --prefix "$folder" ci >/dev/null || exit 1
     fi
 done
+exec {setup}<&-

@@ -10,6 +10,8 @@ use anyhow::{Context as _, Result, bail};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
+const SILENT: &str = "log = \"off\"\n";
+
 /// How often a program is looked for, 5 s each time: there are some that read much before they listen.
 const ATTEMPTS: usize = 24;
 
@@ -118,13 +120,19 @@ impl Server {
 
     /// The same on these cores.
     pub(crate) async fn gateway_on(cores: Cores, config: &str) -> Result<Self> {
+        let gateway = Self::start_gateway(cores, config)?;
+        wait_for(&gateway.address).await?;
+        Ok(gateway)
+    }
+
+    fn start_gateway(cores: Cores, config: &str) -> Result<Self> {
         let (listen, admin) = (free_port()?, free_port()?);
         let (address, admin) = (format!("127.0.0.1:{listen}"), format!("127.0.0.1:{admin}"));
         let directory = std::env::temp_dir().join(format!("fuseline-bench-program-{listen}"));
         fs::create_dir_all(&directory)?;
         fs::write(directory.join("fuseline.toml"), config)?;
         let child = cores
-            .command(std::env::current_exe()?.with_file_name("fuseline"))
+            .command(Self::program()?)
             .args(["serve", "--listen", &address, "--admin-listen", &admin])
             .args(["--log-format", "json"])
             .current_dir(&directory)
@@ -132,7 +140,6 @@ impl Server {
             .kill_on_drop(true)
             .spawn()
             .context("fuseline does not start; bench/run builds it")?;
-        wait_for(&address).await?;
         Ok(Self {
             address,
             admin,
@@ -144,12 +151,21 @@ impl Server {
 
     /// The gateway in front of this provider, under its defaults, without state and without a line for each call.
     pub(crate) async fn plain_gateway(provider: &str) -> Result<Self> {
-        let told = "log = \"off\"\n";
-        Self::gateway(&config(told, provider)).await
+        Self::gateway(&config(SILENT, provider)).await
+    }
+
+    /// The same, not yet listening.
+    pub(crate) fn starting_gateway(provider: &str) -> Result<Self> {
+        Self::start_gateway(Cores::All, &config(SILENT, provider))
+    }
+
+    /// The gateway as it is shipped.
+    pub(crate) fn program() -> Result<PathBuf> {
+        Ok(std::env::current_exe()?.with_file_name("fuseline"))
     }
 
     /// Any other program that is to listen there. What it says goes to the file `log` in its directory.
-    pub(crate) async fn program(
+    pub(crate) async fn other(
         mut command: Command,
         address: String,
         directory: PathBuf,

@@ -194,7 +194,7 @@ async fn haproxy(providers: &Providers) -> Result<Server> {
     fs::write(directory.join("haproxy.cfg"), config)?;
     let mut command = CORE.command("haproxy");
     command.args(["-db", "-f", "haproxy.cfg"]);
-    Server::program(command, format!("127.0.0.1:{port}"), directory).await
+    Server::other(command, format!("127.0.0.1:{port}"), directory).await
 }
 
 /// For LiteLLM's server, which else writes one.
@@ -223,7 +223,7 @@ async fn litellm(providers: &Providers) -> Result<Server> {
         // It would fetch prices.
         .env("LITELLM_LOCAL_MODEL_COST_MAP", "True")
         .env("LITELLM_LOG", "ERROR");
-    Server::program(command, format!("127.0.0.1:{port}"), directory).await
+    Server::other(command, format!("127.0.0.1:{port}"), directory).await
 }
 
 async fn portkey() -> Result<Server> {
@@ -240,7 +240,7 @@ async fn portkey() -> Result<Server> {
         .args([&format!("--port={port}"), "--headless"])
         .env("NODE_ENV", "production");
     let directory = directory("portkey", port)?;
-    Server::program(command, format!("127.0.0.1:{port}"), directory).await
+    Server::other(command, format!("127.0.0.1:{port}"), directory).await
 }
 
 /// Under its defaults, with callers who must show a token and a second target to fall back to.
