@@ -16,6 +16,8 @@ mod scan;
 #[cfg(feature = "serving")]
 mod servers;
 #[cfg(feature = "serving")]
+mod start;
+#[cfg(feature = "serving")]
 mod state;
 #[cfg(feature = "serving")]
 mod stream;
@@ -46,6 +48,7 @@ async fn serving(args: &[&str]) -> Result<()> {
         ["observe"] => observe::measure(false).await,
         ["observe", "quick"] => observe::measure(true).await,
         ["proxy"] => proxy::measure().await,
+        ["start"] => start::measure().await,
         ["state"] => state::measure(state::Effort::FULL).await,
         ["state", "quick"] => state::measure(state::Effort::QUICK).await,
         ["stream"] => stream::measure().await,
@@ -53,7 +56,7 @@ async fn serving(args: &[&str]) -> Result<()> {
         ["serve", "upstream"] => servers::upstream().await,
         ["serve", name] => servers::bare_proxy(name).await,
         _ => bail!(
-            "usage: bench/run classify|count|hot|observe|proxy|replay|scan|state|stream, count --save, observe quick, or state quick"
+            "usage: bench/run classify|count|hot|observe|proxy|replay|scan|start|state|stream, count --save, observe quick, or state quick"
         ),
     }
 }

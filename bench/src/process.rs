@@ -9,6 +9,8 @@ use anyhow::{Context as _, Result, bail};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
+const SILENT: &str = "log = \"off\"\n";
+
 /// One server in its own process (nginx: several). Dropping it ends it.
 pub(crate) struct Server {
     pub(crate) address: String,
@@ -72,12 +74,18 @@ impl Server {
 
     /// The gateway's program under this configuration. What it logs goes to a file in a directory of its own.
     pub(crate) async fn gateway(config: &str) -> Result<Self> {
+        let gateway = Self::start_gateway(config)?;
+        wait_for(&gateway.address).await?;
+        Ok(gateway)
+    }
+
+    fn start_gateway(config: &str) -> Result<Self> {
         let (listen, admin) = (free_port()?, free_port()?);
         let (address, admin) = (format!("127.0.0.1:{listen}"), format!("127.0.0.1:{admin}"));
         let directory = std::env::temp_dir().join(format!("fuseline-bench-program-{listen}"));
         fs::create_dir_all(&directory)?;
         fs::write(directory.join("fuseline.toml"), config)?;
-        let child = Command::new(std::env::current_exe()?.with_file_name("fuseline"))
+        let child = Command::new(Self::program()?)
             .args(["serve", "--listen", &address, "--admin-listen", &admin])
             .args(["--log-format", "json"])
             .current_dir(&directory)
@@ -85,7 +93,6 @@ impl Server {
             .kill_on_drop(true)
             .spawn()
             .context("fuseline does not start; bench/run builds it")?;
-        wait_for(&address).await?;
         Ok(Self {
             address,
             admin,
@@ -97,8 +104,17 @@ impl Server {
 
     /// The gateway in front of this provider, under its defaults, without state and without a line for each call.
     pub(crate) async fn plain_gateway(provider: &str) -> Result<Self> {
-        let told = "log = \"off\"\n";
-        Self::gateway(&config(told, provider)).await
+        Self::gateway(&config(SILENT, provider)).await
+    }
+
+    /// The same, not yet listening.
+    pub(crate) fn starting_gateway(provider: &str) -> Result<Self> {
+        Self::start_gateway(&config(SILENT, provider))
+    }
+
+    /// The gateway as it is shipped.
+    pub(crate) fn program() -> Result<PathBuf> {
+        Ok(std::env::current_exe()?.with_file_name("fuseline"))
     }
 
     /// How much it has logged, in bytes.

@@ -282,20 +282,104 @@ export const isHealthy: Registry["isHealthy"];
 export const getStatus: Registry["getStatus"];
 export const events: Registry["events"];
 
+/**
+ * The last good results by request, bounded by bytes and by age: the oldest leave first. The key is everything on which a result
+ * may depend: the request, and who asks. **Two users who must not see each other's results need two keys.**
+ */
+export class Cache<R = any> {
+  /**
+   * `ttl`: how long a result is kept. Default 10 minutes. `maxBytes`: how much is kept in all. Default 64 MiB. `sizeOf`: how many
+   * bytes a key and its result hold; unless it is given, two a letter of both, of objects as JSON. What cannot be measured, and
+   * what is larger than all the room, is not kept.
+   */
+  constructor(options?: { ttl?: Duration; maxBytes?: number; sizeOf?: (key: string, value: R) => number; clock?: Clock });
+  keep(key: string, value: R): void;
+  recall(key: string): { value: R; ageMs: number } | undefined;
+  /** How many results are kept. */
+  readonly size: number;
+}
+
+/** What a call along a chain came to. */
+export interface Answer<R> {
+  value: R;
+  /** Whose target gave it; none where it comes from the cache. */
+  breaker: string | undefined;
+  /** How old it is, where it comes from the cache: say so to whoever reads it. */
+  ageMs: number | undefined;
+}
+
+/** What a call along a chain is made with. */
+export interface ChainCallOptions {
+  signal?: AbortSignal;
+  /** Of the cache: under which a good result is kept, and given back. Without it nothing is. */
+  key?: string;
+}
+
 /** Targets in the order of preference, each with its breaker or the name of a process-wide one. */
 export class Chain<T> {
-  /** `maxWait`: where every target refuses, waits so long in all for the first that may be back. Default 0. */
-  constructor(targets: Iterable<readonly [Breaker | string, T]>, options?: { maxWait?: Duration });
+  /**
+   * `maxWait`: where every target refuses, waits so long in all for the first that may be back. Default 0. `budget`: a call takes no
+   * longer than that until its result, or its stream, is there: then the signal that the function was given is aborted, and no further
+   * target is tried. No limit unless set. `cache`: gives the last good result under the call's key where every target has failed
+   * or refused, or the budget is spent. A stream is not kept.
+   */
+  constructor(
+    targets: Iterable<readonly [Breaker | string, T]>,
+    options?: { maxWait?: Duration; budget?: Duration; cache?: Cache },
+  );
   /**
    * Makes the call to one target after the other until one comes through. Rejects with the last error, or with
    * `CircuitOpenError` and the shortest wait where every target refused.
    */
   execute<R>(
     call: (target: T, signal: AbortSignal | undefined) => R | PromiseLike<R>,
-    options?: { signal?: AbortSignal },
+    options?: ChainCallOptions,
   ): Promise<R>;
+  /** As `execute`, and tells where the result comes from. */
+  answer<R>(
+    call: (target: T, signal: AbortSignal | undefined) => R | PromiseLike<R>,
+    options?: ChainCallOptions,
+  ): Promise<Answer<R>>;
   isHealthy(): boolean;
 }
+
+/** How a fleet fares. */
+export interface FleetHealth {
+  /** Whether each replica decides by itself, because Redis is out of reach. */
+  isDegraded: boolean;
+  /** Those that were there at the last exchange, this one among them. */
+  replicas: number;
+}
+
+/** Carries what happens to breakers to a file or a fleet, from threads of its own, until it is closed. Made by `keep`. */
+export class Keeper {
+  private constructor();
+  /** How the fleet fares; none without one. */
+  health(): FleetHealth | undefined;
+  /** Writes what is left, leaves the fleet, and waits for both. Breakers stay as they are. */
+  close(): void;
+}
+
+/**
+ * Keeps the breakers of `getBreaker` in a file over restarts, or shares them with a fleet, or both. Calls never wait for either.
+ * A gateway with the same `fleet` and `prefix` is a replica like any other: a breaker named `openai` here is that of its provider
+ * `openai`, and `getBreaker("openai", { model: "gpt-5" })` that of this model.
+ *
+ * Throws where a file cannot be used, or the address is none of Redis. A Redis that is away is no error: until it answers, this
+ * process decides by itself.
+ */
+export function keep(options: {
+  /** The path of an SQLite file. */
+  state?: string;
+  /** The address of a Redis: `redis://user:password@host:port/database`, `rediss://` for TLS. */
+  fleet?: string;
+  /** Authorities in PEM that are trusted beside the public ones. */
+  caFile?: string;
+  /** What every key in Redis begins with. Default `fuseline`. */
+  prefix?: string;
+  /** Whose breakers. Default those of the process. */
+  registry?: Registry;
+}): Keeper;
 
 /** What an answer means. */
 export interface Verdict {

@@ -2,10 +2,12 @@
 
 export {
   Breaker,
+  Cache,
   Chain,
   CircuitOpenError,
   Clock,
   FuselineError,
+  Keeper,
   Registry,
   RegistryError,
   SettingsError,
@@ -17,4 +19,5 @@ export {
   getBreaker,
   getStatus,
   isHealthy,
+  keep,
 } from "./index.js";

@@ -4,7 +4,7 @@
 
 const { StreamError } = require("./errors.js");
 const { faultOf } = require("./judge.js");
-const { LONGEST } = require("./streams.js");
+const { LONGEST } = require("./settings.js");
 
 // A stream that nobody reads any more.
 const forgotten = new FinalizationRegistry((body) => body.leave());
@@ -102,6 +102,21 @@ class PlainBody {
   }
 }
 
+/** That of an error which an SDK may repeat. Whoever reads it gives the error on: the call has failed. */
+class FailedBody {
+  constructor(gate, failed, body) {
+    Object.assign(this, { gate, failed, body });
+  }
+
+  pull(controller) {
+    this.gate.repeats.tell(this.failed);
+    if (this.body.byteLength > 0) controller.enqueue(new Uint8Array(this.body));
+    controller.close();
+  }
+
+  leave() {} // it will be repeated, or time tells
+}
+
 /** What is read under a body. */
 function streamOf(body) {
   const source = {
@@ -113,4 +128,4 @@ function streamOf(body) {
   return stream;
 }
 
-module.exports = { PlainBody, WatchedBody, streamOf };
+module.exports = { FailedBody, PlainBody, WatchedBody, streamOf };

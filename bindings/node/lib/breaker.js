@@ -118,7 +118,7 @@ class Breaker {
   reconfigure(options) {
     const read = settings.read(options);
     this.#command("reconfigure", read.settings);
-    Object.assign(this.#gate, { limits: read.limits, judge: read.judge, check: read.check, fetch: read.fetch });
+    this.#gate.take(read);
   }
 
   #command(name, ...given) {

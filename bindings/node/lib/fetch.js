@@ -2,13 +2,14 @@
 
 "use strict";
 
-const { PlainBody, WatchedBody, streamOf } = require("./bodies.js");
+const { FailedBody, PlainBody, WatchedBody, streamOf } = require("./bodies.js");
 const { CircuitOpenError, refusals } = require("./errors.js");
 const { pairs } = require("./judge.js");
 const native = require("./native.js");
-const { LONGEST } = require("./streams.js");
+const { Repeats, keyOf } = require("./repeats.js");
+const { LONGEST } = require("./settings.js");
 
-const USUAL = { answer: 600_000, idle: 30_000, cancelCountsAfter: 20_000 };
+const USUAL = { answer: 600_000, idle: 30_000 };
 const MOST_OF_A_BODY = 8 << 20; // what is judged; what is longer has content
 const CLOCK_STEP = 20; // by how much two clocks may differ
 const BODILESS = new Set([101, 204, 205, 304]);
@@ -51,10 +52,12 @@ async function answered(call, response) {
     return rebuilt(response, streamOf(new PlainBody(call, response.body, [])));
   }
   const { chunks, rest } = await call.read(response);
-  call.judge(response, rest === undefined ? Buffer.concat(chunks) : undefined);
+  const body = rest === undefined ? Buffer.concat(chunks) : undefined;
+  const failed = call.judge(response, body);
   if (rest !== undefined) return rebuilt(response, streamOf(new PlainBody(call, rest, chunks)));
   call.done();
-  return response.body === null ? response : rebuilt(response, Buffer.concat(chunks));
+  if (response.body === null) return response;
+  return rebuilt(response, failed === undefined ? body : streamOf(new FailedBody(gate, failed, body)));
 }
 
 /** What is asked for, and by whom. */
@@ -63,10 +66,14 @@ async function requestOf(input, init) {
   const method = init.method ?? (isRequest ? input.method : "GET");
   const url = new URL(isRequest ? input.url : String(input), "http://localhost");
   const headers = new Headers(init.headers ?? (isRequest ? input.headers : undefined));
-  const content = init.body ?? (isRequest && input.body !== null ? await input.clone().text() : undefined);
+  const body = init.body ?? (isRequest && input.body !== null ? await input.clone().text() : undefined);
+  const content = contentOf(body);
   return {
-    request: new native.Request(method.toUpperCase(), url.pathname, contentOf(content)),
+    request: new native.Request(method.toUpperCase(), url.pathname, content),
     isOfAnSdk: headers.has("x-stainless-lang"),
+    // How often it was sent before; NaN where nobody says.
+    repeat: Number.parseInt(headers.get("x-stainless-retry-count") ?? "", 10),
+    keyOf: (repeat) => keyOf(repeat, method, url.href, content),
     patience: Number.parseInt(headers.get("x-stainless-timeout") ?? "", 10) * 1000,
     signal: init.signal ?? (isRequest ? input.signal : undefined) ?? undefined,
   };
@@ -86,16 +93,31 @@ class Call {
   #timer;
   #isLate = false;
   #onAbort;
+  // When this attempt began, by the age of the permit that it may have from an earlier one.
+  #began = 0;
+  // Whether an earlier attempt has failed, and is counted.
+  #isCounted = false;
 
-  constructor(gate, { request, patience, signal: caller }) {
+  constructor(gate, { request, patience, signal: caller, repeat, keyOf }) {
     caller?.throwIfAborted();
-    Object.assign(this, { gate, request, patience, caller });
+    Object.assign(this, { gate, request, patience, caller, repeat, keyOf });
     const first = gate.limits.firstToken ?? request.firstToken();
     const limit = request.streams ? first : (gate.limits.answer ?? USUAL.answer);
-    this.#place = gate.enter(limit);
+    this.#enter(limit);
     this.#limitTo(limit, "no answer");
     this.#onAbort = () => this.abort(caller.reason);
     caller?.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  /** A permit of its own, or that of the attempt which it repeats. */
+  #enter(limit) {
+    const { gate, repeat, keyOf } = this;
+    const earlier = repeat > 0 ? gate.repeats.take(keyOf(repeat)) : undefined;
+    this.#isCounted = earlier !== undefined && earlier.place === undefined;
+    this.#place = earlier?.place ?? gate.enter(limit);
+    if (earlier?.place === undefined) return;
+    this.#began = native.elapsed(this.#place) ?? 0;
+    native.progress(this.#place);
   }
 
   get signal() {
@@ -114,12 +136,32 @@ class Call {
     if (place !== undefined) how(place);
   }
 
+  /** Judges an answer and settles by it; gives what has failed, where that waits for its repeat. */
   judge(response, body) {
     const exchange = { provider: this.request.provider, status: response.status, headers: pairs(response.headers) };
     // A good answer that is longer than anybody reads has content.
     const isGood = response.ok && body === undefined;
     const verdict = native.classify({ ...exchange, body, hasLeft: false, asks: this.request.asks && !isGood });
-    this.settle((place) => this.gate.settle(place, verdict));
+    const isTold = response.body === null || body === undefined || this.#isCounted;
+    if (!response.ok && !isTold && this.repeat >= 0 && Repeats.canWait(verdict)) {
+      return this.#keep({ place: this.take(), verdict });
+    }
+    this.#fail((place) => this.gate.settle(place, verdict), verdict);
+    return undefined;
+  }
+
+  /** Settles by what may be a failure: a call whose earlier attempt is counted has failed once, unless it failed as a probe. */
+  #fail(how, verdict) {
+    const isCounted = verdict?.kind !== null && this.#isCounted;
+    this.settle((place) => {
+      const isPassedOver = isCounted && !native.isProbe(place);
+      if (isPassedOver) this.gate.cancel(place);
+      if ((isPassedOver || how(place)) && this.repeat >= 0) this.#keep({ verdict });
+    });
+  }
+
+  #keep(failed) {
+    return this.gate.repeats.keep({ ...failed, key: this.keyOf(this.repeat + 1) });
   }
 
   /** There was no answer, or no whole one: what to throw. */
@@ -129,7 +171,7 @@ class Call {
       this.left();
       return error;
     }
-    this.settle((place) => (this.#isLate ? gate.failure(place, "timeout") : gate.failed(place, error)));
+    this.#fail((place) => (this.#isLate ? gate.left(place, 0, true) : gate.failed(place, error)));
     this.done();
     return this.#isLate ? this.signal.reason : error;
   }
@@ -137,13 +179,10 @@ class Call {
   /** The caller has left. That says nothing, unless his patience was at its end. */
   left() {
     const { gate, patience } = this;
-    this.settle((place) => {
-      const waited = native.elapsed(place) ?? 0;
+    this.#fail((place) => {
+      const waited = (native.elapsed(place) ?? 0) - this.#began;
       const isSdksLimit = waited + CLOCK_STEP >= patience && patience > 0;
-      const isLate = this.caller?.reason?.name === "TimeoutError" || isSdksLimit;
-      const inVain = waited >= (gate.limits.cancelCountsAfter ?? USUAL.cancelCountsAfter);
-      if (isLate || inVain) gate.failure(place, "timeout");
-      else gate.cancel(place);
+      return gate.left(place, waited, this.caller?.reason?.name === "TimeoutError" || isSdksLimit);
     });
     this.done();
   }

@@ -6,21 +6,35 @@
 const { CircuitOpenError } = require("./errors.js");
 const { known } = require("./judge.js");
 const calls = require("./native.js");
+const { Repeats } = require("./repeats.js");
+
+// Who leaves after so long without an answer has waited in vain.
+const CANCEL_COUNTS_AFTER = 20_000;
 
 // What a permit whose holder was forgotten goes back by.
 const forgotten = new FinalizationRegistry(({ gate, place }) => gate.cancel(place));
 
 class Gate {
-  constructor(native, { limits = {}, judge, check, fetch } = {}) {
+  #repeats;
+
+  constructor(native, parts = {}) {
     this.native = native;
     this.id = native.id();
-    this.limits = limits;
-    this.judge = judge;
-    this.check = check;
-    this.fetch = fetch;
+    this.take(parts);
     this.listeners = undefined;
     this.told = 0;
     this.isTelling = false;
+  }
+
+  /** Of what a user has set what is JavaScript's own. */
+  take({ limits = {}, judge, check, fetch }) {
+    Object.assign(this, { limits, judge, check, fetch });
+  }
+
+  /** Attempts of SDKs that may be repeated. */
+  get repeats() {
+    this.#repeats ??= new Repeats(this);
+    return this.#repeats;
   }
 
   /** The place of a permit. */
@@ -50,6 +64,14 @@ class Gate {
   cancel(place) {
     calls.cancel(place);
     if (this.listeners !== undefined) this.tell();
+  }
+
+  /** Nobody waits for an answer any more: after so long, that is a failure. Whether it was. */
+  left(place, waited, isLate = false) {
+    const inVain = isLate || waited >= (this.limits.cancelCountsAfter ?? CANCEL_COUNTS_AFTER);
+    if (inVain) this.failure(place, "timeout");
+    else this.cancel(place);
+    return inVain;
   }
 
   /** An item of a stream has come: whether that settled the permit, as a probe's proof. */
@@ -149,4 +171,4 @@ function guarded(call) {
   }
 }
 
-module.exports = { Gate, forgotten };
+module.exports = { Gate, forgotten, guarded };

@@ -10,7 +10,13 @@ const settings = require("./settings.js");
 
 const MOST = 500;
 
+let nativeOf;
+
 class Registry {
+  static {
+    nativeOf = (registry) => registry.#native;
+  }
+
   #native;
   #most;
   // What was asked for, and the breaker if somebody still holds it.
@@ -41,7 +47,12 @@ class Registry {
       return found;
     }
     const breaker = known?.breaker.deref();
-    if (breaker !== undefined) return sameParts(name, breaker, read);
+    if (breaker !== undefined && known.read !== undefined) return sameParts(name, breaker, read);
+    if (breaker !== undefined) {
+      // It was found before anybody asked for it with options.
+      gateOf(breaker).take(read);
+      return this.#keep(key, breaker, read);
+    }
     return this.#keep(key, ofGate(new Gate(got, read)), read);
   }
 
@@ -119,4 +130,4 @@ function sameParts(name, breaker, read) {
 
 const process = new Registry(native.Registry.process());
 
-module.exports = { Registry, process };
+module.exports = { Registry, nativeOf, process };

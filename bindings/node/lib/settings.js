@@ -24,6 +24,7 @@ const RULES = {
 const DURATIONS = new Set([
   ...["cooldown", "max_cooldown", "max_retry_after", "probe_timeout", "probe_proof", "ramp", "window", "slower_than"],
 ]);
+const LONGEST = 2 ** 31 - 1; // what a timer can do, in milliseconds
 const UNITS = { ns: 1e-6, us: 1e-3, ms: 1, s: 1e3, m: 6e4, h: 3.6e6, d: 8.64e7 };
 
 const snake = (key) => key.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
@@ -103,6 +104,14 @@ function limits(given, problems) {
   return found;
 }
 
+/** Options that are few: those of these keys. */
+function chosen(given, keys) {
+  const problems = [];
+  const found = named("", given, new Set(keys.map(snake)), problems);
+  if (problems.length > 0) throw new SettingsError(problems);
+  return Object.fromEntries(Object.entries(found).map(([name, value]) => [camel(name), value]));
+}
+
 /** What was given, in its parts: settings as JSON, and what is JavaScript's own. */
 function read(options = {}) {
   const problems = [];
@@ -118,4 +127,4 @@ function read(options = {}) {
   return read;
 }
 
-module.exports = { milliseconds, read };
+module.exports = { LONGEST, chosen, milliseconds, read };

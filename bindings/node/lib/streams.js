@@ -4,9 +4,9 @@
 
 const { StreamError } = require("./errors.js");
 const { forgotten } = require("./gate.js");
+const { LONGEST } = require("./settings.js");
 
 const USUAL = { firstToken: 60_000, stall: 30_000 };
-const LONGEST = 2 ** 31 - 1; // what a timer can do
 const LATE = Symbol("late");
 
 /** Whether a result has only begun. */
@@ -15,18 +15,18 @@ function isStream(value) {
 }
 
 /** The same stream, whose items pass by the permit. An object that is no iterator itself (an SDK's stream) stays the one it is. */
-function guardStream(gate, place, stream, signal) {
+function guardStream(gate, place, stream, signal, ended) {
   if (stream instanceof ReadableStream) {
-    const guard = new Guard(gate, place, stream.getReader(), (reader) => reader.read(), signal);
+    const guard = new Guard(gate, place, stream.getReader(), (reader) => reader.read(), signal, ended);
     return guard.own(readable(guard));
   }
   if (typeof stream.next === "function") {
-    const guard = new Guard(gate, place, stream[Symbol.asyncIterator](), (items) => items.next(), signal);
+    const guard = new Guard(gate, place, stream[Symbol.asyncIterator](), (items) => items.next(), signal, ended);
     return guard.own(iterable(guard));
   }
   let begin = stream[Symbol.asyncIterator];
   const guarded = function guarded() {
-    const guard = new Guard(gate, place, begin.call(stream), (items) => items.next(), signal);
+    const guard = new Guard(gate, place, begin.call(stream), (items) => items.next(), signal, ended);
     begin = unguarded;
     guard.stream = new WeakRef(stream);
     guard.held = stream; // not forgotten while somebody reads
@@ -39,8 +39,8 @@ function guardStream(gate, place, stream, signal) {
 }
 
 class Guard {
-  constructor(gate, place, source, read, signal) {
-    Object.assign(this, { gate, place, source, read, signal });
+  constructor(gate, place, source, read, signal, ended) {
+    Object.assign(this, { gate, place, source, read, signal, ended });
     this.limit = gate.limits.firstToken ?? USUAL.firstToken;
     this.isOver = false;
     this.isSettled = false;
@@ -96,6 +96,7 @@ class Guard {
 
   end(settle) {
     this.isOver = true;
+    this.ended?.();
     if (this.isSettled) return;
     settle();
     this.settled();
@@ -140,4 +141,4 @@ function readable(guard) {
   );
 }
 
-module.exports = { LONGEST, guardStream, isStream };
+module.exports = { guardStream, isStream };

@@ -7,6 +7,7 @@
 pub mod breaker;
 pub mod calls;
 pub mod clock;
+pub mod keep;
 pub mod policy;
 pub mod registry;
 pub mod verdict;

@@ -1,45 +1,19 @@
-//! Settings as a JSON object of the keys of configuration, checked all at once.
+//! Settings as a JSON object of the keys of configuration, and durations.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
-use fuseline::{Policy, PolicySpec};
+use fuseline::{Policy, read_settings};
 use napi_derive::napi;
-use serde_json::Value;
 
 /// Everything that is wrong with these settings, a sentence each.
 #[napi]
 pub fn problems(settings: String) -> Vec<String> {
-    let spec = match serde_json::from_str::<PolicySpec>(&settings) {
-        Ok(spec) => spec,
-        Err(error) => return misread(&settings, &error),
-    };
-    match Policy::new(&spec) {
-        Ok(_) => Vec::new(),
-        Err(error) => error.problems.iter().map(ToString::to_string).collect(),
-    }
+    read_settings(&settings).err().unwrap_or_default()
 }
 
 /// The policy of settings in which there are no [`problems`].
 pub(crate) fn policy(settings: &str) -> napi::Result<Policy> {
-    let spec: PolicySpec = serde_json::from_str(settings).map_err(invalid)?;
-    Policy::new(&spec).map_err(invalid)
-}
-
-/// Which keys cannot be read: each is tried by itself.
-fn misread(settings: &str, whole: &serde_json::Error) -> Vec<String> {
-    let keys: BTreeMap<String, Value> = serde_json::from_str(settings).unwrap_or_default();
-    let mut problems = Vec::new();
-    for (key, value) in keys {
-        let alone = Value::Object([(key.clone(), value.clone())].into_iter().collect());
-        if let Err(error) = serde_json::from_value::<PolicySpec>(alone) {
-            problems.push(format!("{key} is {value}: {error}"));
-        }
-    }
-    if problems.is_empty() {
-        problems.push(whole.to_string());
-    }
-    problems
+    read_settings(settings).map_err(|problems| invalid(problems.join("; ")))
 }
 
 /// A duration, as JavaScript counts.

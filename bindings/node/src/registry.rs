@@ -1,24 +1,71 @@
 //! `Registry` and `Events`: breakers by name, and what happened to them.
 
 use std::cell::RefCell;
-use std::sync::LazyLock;
+use std::collections::HashSet;
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
-use fuseline::{RegistryConfig, RegistryError};
+use fuseline::{Policy, RegistryConfig, RegistryError, ScopeName};
 use napi::Either;
 use napi_derive::napi;
 
 use crate::breaker::{Breaker, scope_name};
 use crate::clock::Clock;
-use crate::policy::policy;
+use crate::policy;
 use crate::view::{self, Transition};
 
 /// The process's own, which all its threads share.
-static PROCESS: LazyLock<fuseline::Registry> = LazyLock::new(fuseline::Registry::default);
+static PROCESS: LazyLock<Registry> = LazyLock::new(|| {
+    Registry::of(
+        fuseline::Registry::default(),
+        RegistryConfig::default().max_breakers,
+    )
+});
 
 /// Breakers by name, bounded.
 #[napi]
-#[derive(Debug)]
-pub struct Registry(fuseline::Registry);
+#[derive(Clone, Debug)]
+pub struct Registry {
+    pub(crate) inner: fuseline::Registry,
+    max_breakers: usize,
+    /// Those that somebody has asked for with settings: the others were restored, or learned from a fleet.
+    asked_for: Arc<Mutex<HashSet<ScopeName>>>,
+}
+
+impl Registry {
+    fn of(inner: fuseline::Registry, max_breakers: usize) -> Self {
+        Self {
+            inner,
+            max_breakers,
+            asked_for: Arc::default(),
+        }
+    }
+
+    /// The breaker of this name. One that was restored or learned takes the settings of the first who asks for it.
+    fn breaker(
+        &self,
+        name: &ScopeName,
+        policy: &Policy,
+    ) -> Result<fuseline::Breaker, RegistryError> {
+        let mut asked_for = self.lock();
+        if !asked_for.contains(name)
+            && let Some(breaker) = self.inner.find_breaker(name)
+        {
+            breaker.reconfigure(policy.clone());
+        }
+        let breaker = self.inner.get_breaker(name, policy)?;
+        if asked_for.len() >= 2 * self.max_breakers {
+            asked_for.retain(|name| self.inner.find_breaker(name).is_some());
+        }
+        asked_for.insert(name.clone());
+        Ok(breaker)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashSet<ScopeName>> {
+        self.asked_for
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// A breaker cannot be had.
 #[napi(object, object_from_js = false)]
@@ -46,17 +93,19 @@ impl Registry {
     #[napi(constructor)]
     pub fn new(max_breakers: u32, clock: Option<&Clock>) -> Self {
         let usual = RegistryConfig::default();
-        Self(fuseline::Registry::new(RegistryConfig {
-            max_breakers: max_breakers as usize,
+        let max_breakers = max_breakers as usize;
+        let inner = fuseline::Registry::new(RegistryConfig {
+            max_breakers,
             clock: clock.map_or(usual.clock, |clock| clock.0.clone()),
             ..RegistryConfig::default()
-        }))
+        });
+        Self::of(inner, max_breakers)
     }
 
     /// The process's.
     #[napi(factory)]
     pub fn process() -> Self {
-        Self(PROCESS.clone())
+        PROCESS.clone()
     }
 
     /// The breaker of this name, made if need be.
@@ -67,9 +116,9 @@ impl Registry {
         model: Option<String>,
         settings: String,
     ) -> napi::Result<Either<Breaker, RegistryRefusal>> {
-        let policy = policy(&settings)?;
+        let policy = policy::policy(&settings)?;
         let name = scope_name(&name, model.as_deref());
-        Ok(match self.0.get_breaker(name, &policy) {
+        Ok(match self.breaker(&name, &policy) {
             Ok(breaker) => Either::A(Breaker::of(breaker)),
             Err(refused) => Either::B(RegistryRefusal {
                 is_taken: matches!(refused, RegistryError::OtherSettings(_)),
@@ -81,14 +130,16 @@ impl Registry {
     /// The breaker of this name, if there is one.
     #[napi]
     pub fn find(&self, name: String, model: Option<String>) -> Option<Breaker> {
-        let breaker = self.0.find_breaker(scope_name(&name, model.as_deref()))?;
+        let breaker = self
+            .inner
+            .find_breaker(scope_name(&name, model.as_deref()))?;
         Some(Breaker::of(breaker))
     }
 
     /// Of every breaker, in their order.
     #[napi]
     pub fn names(&self) -> Vec<Name> {
-        let all = self.0.breakers();
+        let all = self.inner.breakers();
         all.iter()
             .map(|breaker| Name {
                 name: breaker.name().provider_name().to_owned(),
@@ -100,13 +151,16 @@ impl Registry {
     /// Forgets a breaker.
     #[napi]
     pub fn remove(&self, name: String, model: Option<String>) {
-        self.0.remove(scope_name(&name, model.as_deref()));
+        let name = scope_name(&name, model.as_deref());
+        let mut asked_for = self.lock();
+        self.inner.remove(&name);
+        asked_for.remove(&name);
     }
 
     /// A reader of what happens to its breakers.
     #[napi]
     pub fn events(&self) -> Events {
-        Events(RefCell::new(self.0.events()))
+        Events(RefCell::new(self.inner.events()))
     }
 }
 

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use fuseline::classify::{
-    Answer, Body, Classifier, Ending, Event, Fault, Head, Operation, Transcript,
-};
+use fuseline::UnknownName;
+use fuseline::classify::Fault;
 use napi::bindgen_prelude::Uint8Array;
 use napi_derive::napi;
 
@@ -97,68 +96,31 @@ impl fmt::Debug for Exchange {
 /// The verdict on an exchange.
 #[napi]
 pub fn classify(exchange: Exchange) -> napi::Result<Verdict> {
-    let headers: Vec<_> = exchange
-        .headers
-        .iter()
-        .map(|(name, value)| (&**name, &**value))
-        .collect();
-    let headers = headers.as_slice();
-    let transcript = exchange.events.map(|events| {
-        let mut transcript = Transcript::default();
-        for (name, data) in &events {
-            transcript.note(&Event { name, data });
-        }
-        transcript
-    });
-    let answer = Answer {
+    let headers = texts(&exchange.headers);
+    let events = exchange.events.as_deref().map(texts);
+    let fault = exchange.fault.as_deref().map(fault_of).transpose()?;
+    let at = exchange.at_ms.map(|at| ms("atMs", at)).transpose()?;
+    let exchange = fuseline::Exchange {
         provider: &exchange.provider,
-        operation: if exchange.asks {
-            Operation::Create
-        } else {
-            Operation::Other
-        },
-        head: exchange.status.map(|status| Head::new(status, &headers)),
-        body: match (&transcript, &exchange.body) {
-            (Some(transcript), _) => Body::Stream(transcript),
-            (None, Some(body)) => Body::Whole(body),
-            (None, None) => Body::Unread,
-        },
-        ending: match &exchange.fault {
-            _ if exchange.has_left => Ending::Left,
-            Some(fault) => Ending::Broken(fault_of(fault)?),
-            None => Ending::Complete,
-        },
+        asks: exchange.asks,
+        status: exchange.status,
+        headers: &headers,
+        body: exchange.body.as_deref(),
+        events: events.as_deref(),
+        fault,
+        has_left: exchange.has_left,
     };
-    let wall = match exchange.at_ms {
-        Some(at) => SystemTime::UNIX_EPOCH + ms("atMs", at)?,
-        None => wall(),
-    };
-    Ok(Verdict(Classifier::builtin().classify(&answer, wall)))
+    let verdict = exchange.verdict(at.map(|at| SystemTime::UNIX_EPOCH + at));
+    Ok(Verdict(verdict))
 }
 
-/// What time it is, for hints that are dates.
-#[expect(clippy::disallowed_methods, reason = "this is the edge")]
-fn wall() -> SystemTime {
-    SystemTime::now()
+fn texts(pairs: &[(String, String)]) -> Vec<(&str, &str)> {
+    pairs
+        .iter()
+        .map(|(name, text)| (&**name, &**text))
+        .collect()
 }
-
-/// Every fault, by the name that it has in logs.
-const FAULTS: [Fault; 9] = [
-    Fault::Dns,
-    Fault::Refused,
-    Fault::Tls,
-    Fault::ConnectTimeout,
-    Fault::Stale,
-    Fault::NotProcessed,
-    Fault::Reset,
-    Fault::Deadline,
-    Fault::Stall,
-];
 
 pub(crate) fn fault_of(name: &str) -> napi::Result<Fault> {
-    let fault = FAULTS.into_iter().find(|fault| fault.as_str() == name);
-    fault.ok_or_else(|| {
-        let names = FAULTS.map(Fault::as_str).join(", ");
-        invalid(format!("fault is `{name}`, must be one of {names}"))
-    })
+    name.parse().map_err(|error: UnknownName| invalid(error))
 }

@@ -229,17 +229,6 @@ impl Watch {
             return BufferSlice::copy_from(env, []);
         };
         what(watch);
-        let Some(first) = watch.forward() else {
-            return BufferSlice::copy_from(env, []);
-        };
-        let Some(second) = watch.forward() else {
-            return BufferSlice::copy_from(env, first);
-        };
-        let mut all = first.to_vec();
-        all.extend_from_slice(&second);
-        while let Some(more) = watch.forward() {
-            all.extend_from_slice(&more);
-        }
-        BufferSlice::copy_from(env, all)
+        BufferSlice::copy_from(env, watch.forward_all())
     }
 }

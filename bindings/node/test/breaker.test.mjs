@@ -7,6 +7,8 @@ import { Worker } from "node:worker_threads";
 
 import * as fuseline from "fuseline";
 
+import { crowd } from "./crowd.mjs";
+
 const { Breaker, CircuitOpenError, Clock, Registry, RegistryError, SettingsError, StreamError } = fuseline;
 const require = createRequire(import.meta.url);
 
@@ -332,4 +334,9 @@ test("require and import give the same, and threads share the process's breakers
   assert.ok(fuseline.getStatus().some(({ name }) => name === "shared between threads"));
   assert.equal(fuseline.findBreaker("shared between threads"), breaker);
   assert.equal(fuseline.isHealthy("shared between threads"), false);
+});
+
+test("eight threads lose no count", async () => {
+  const { counted, wanted } = await crowd("a crowd", 2_000);
+  assert.deepEqual(counted, wanted);
 });

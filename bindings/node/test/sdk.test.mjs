@@ -14,6 +14,7 @@ import { CUT, Provider, RESET, SILENCE, wireOf } from "./provider.mjs";
 
 const QUESTION = [{ role: "user", content: "How are things?" }];
 const SMALL = { trip: [{ rule: "consecutive", failures: 2 }], cooldown: "10s", jitter: 0 };
+const NINE = { trip: [{ rule: "consecutive", failures: 9 }] };
 
 const provider = new Provider();
 before(() => provider.start());
@@ -110,11 +111,48 @@ for (const [name, sdk] of Object.entries(SDKS)) {
       assert.equal(provider.hits, 0);
     });
 
-    test(`${how}: each attempt of the SDK is a call`, async () => {
-      const breaker = new Breaker(name, { trip: [{ rule: "consecutive", failures: 9 }] });
-      provider.answer({ status: 500, headers: { "retry-after-ms": "1" } });
-      await assert.rejects(callerOf(sdk, breaker, { maxRetries: 2 })(stream), sdk.module.InternalServerError);
-      assert.deepEqual([provider.hits, breaker.getStatus().run], [3, 3]);
+    test(`${how}: the SDK's own repeats are one call, which ends as the last of them does`, async () => {
+      const breaker = new Breaker(name, { ...NINE, maxInFlight: 1 });
+      const call = callerOf(sdk, breaker, { maxRetries: 2 });
+      const soon = { status: 500, headers: { "retry-after-ms": "1" } };
+      provider.answer(soon);
+      await assert.rejects(call(stream), sdk.module.InternalServerError);
+      assert.deepEqual([provider.hits, breaker.getStatus().run, breaker.isHealthy()], [3, 1, true], "known at once");
+      provider.answer(soon, soon, {});
+      assert.equal(await call(stream), "All is well.");
+      assert.deepEqual([provider.hits, breaker.getStatus().run, breaker.isHealthy()], [6, 0, true]);
+    });
+
+    test(`${how}: a crowd of the same calls is as many, each once`, async () => {
+      const breaker = new Breaker(name, NINE);
+      const call = callerOf(sdk, breaker, { maxRetries: 1 });
+      provider.answer({ status: 503, headers: { "retry-after-ms": "1" } });
+      await Promise.allSettled(Array.from({ length: 5 }, () => call(stream)));
+      assert.deepEqual([provider.hits, breaker.getStatus().run], [10, 5]);
+    });
+
+    test(`${how}: connections that break are counted at once, and once a call`, async () => {
+      const breaker = new Breaker(name, NINE);
+      provider.answer({ instead: RESET });
+      const arrived = provider.arrival();
+      const call = callerOf(sdk, breaker, { maxRetries: 1 })(stream);
+      await arrived;
+      for (let turn = 0; turn < 100 && breaker.getStatus().run === 0; turn += 1) await new Promise(setImmediate);
+      assert.deepEqual([provider.hits, breaker.getStatus().kinds], [1, { network: 1 }]);
+      await assert.rejects(call, sdk.module.APIConnectionError);
+      assert.deepEqual([provider.hits, breaker.getStatus().kinds], [2, { network: 1 }]);
+    });
+
+    test(`${how}: a probe that the SDK repeats is one probe`, async () => {
+      const clock = Clock.manual();
+      const breaker = new Breaker(name, { clock, ...SMALL, successesToClose: 1 });
+      breaker.acquire().failure("timeout");
+      breaker.acquire().failure("timeout");
+      clock.advance(10_000);
+      provider.answer({ status: 500, headers: { "retry-after-ms": "1" } }, {});
+      assert.equal(await callerOf(sdk, breaker, { maxRetries: 1 })(stream), "All is well.");
+      const { state, entered } = breaker.getStatus();
+      assert.deepEqual([state, entered.open], ["closed", 1]);
     });
 
     test(`${how}: report 36, a hint beyond patience opens at once for as long`, async () => {
@@ -257,6 +295,17 @@ test("vercel: text and streams pass, an outage opens, a refusal is told as it is
   const hits = provider.hits;
   await assert.rejects(generateText({ model, prompt: "Well?" }), (error) => CircuitOpenError.from(error)?.reason === "open");
   assert.equal(provider.hits, hits);
+});
+
+test("vercel: each attempt is a call, unless the whole is one", async () => {
+  const breaker = new Breaker("vercel", NINE);
+  const modelOf = (fetch) => createOpenAI({ baseURL: `${provider.url}/v1`, apiKey: "key", fetch }).chat("large");
+  provider.answer({ status: 503, headers: { "retry-after-ms": "1" } });
+  await assert.rejects(generateText({ model: modelOf(breaker.fetch), prompt: "Well?", maxRetries: 1 }));
+  assert.deepEqual([provider.hits, breaker.getStatus().run], [2, 2]);
+  const whole = new Breaker("vercel", NINE);
+  await assert.rejects(whole.execute(() => generateText({ model: modelOf(), prompt: "Well?", maxRetries: 1 })));
+  assert.deepEqual([provider.hits, whole.getStatus().run], [4, 1]);
 });
 
 test("report 158: vercel's stream of a cut answer is a failure for the breaker", async () => {

@@ -1,9 +1,9 @@
-// Async iterables, generators and web streams under a permit, and chains.
+// Async iterables, generators and web streams under a permit.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { Breaker, Chain, CircuitOpenError, Clock, StreamError } from "fuseline";
+import { Breaker, Clock, StreamError } from "fuseline";
 
 const SMALL = { trip: [{ rule: "consecutive", failures: 2 }], cooldown: "10s", jitter: 0 };
 const fresh = (options) => new Breaker("openai", { ...SMALL, ...options });
@@ -106,55 +106,4 @@ test("a probe's stream is a success once it has delivered for long enough, and s
   assert.equal(other.isSettled, false);
   other.failure("timeout");
   assert.equal(breaker.getStatus().run, 1, "the stream's end took nobody else's place");
-});
-
-test("a chain goes on to the next, skips the open, and tells the shortest wait", async () => {
-  const [first, second] = [fresh(), new Breaker("groq", { ...SMALL, cooldown: "5s" })];
-  const chain = new Chain([[first, "large"], [second, "small"]]);
-  let down = new Set(["large"]);
-  const asked = [];
-  const ask = async (model) => {
-    asked.push(model);
-    if (down.has(model)) throw Object.assign(new Error(`${model} is down`), { status: 503 });
-    return `an answer of ${model}`;
-  };
-  for (let call = 0; call < 3; call += 1) assert.equal(await chain.execute(ask), "an answer of small");
-  assert.deepEqual(asked, ["large", "small", "large", "small", "small"]);
-  down = new Set(["large", "small"]);
-  await assert.rejects(chain.execute(ask), { message: "small is down" });
-  await assert.rejects(chain.execute(ask), { message: "small is down" });
-  assert.equal(chain.isHealthy(), false);
-  await assert.rejects(chain.execute(ask), (error) => error instanceof CircuitOpenError && error.breaker === "groq");
-});
-
-test("a chain hands on what says that the request is at fault, and goes on from an answer that is a failure", async () => {
-  const chain = new Chain([["chain's first", 1], [fresh({ check: () => "empty_response" }), 2], [fresh(), 3]]);
-  const wrong = Object.assign(new Error("no such model"), { status: 404 });
-  let asked = 0;
-  await assert.rejects(chain.execute(async () => { asked += 1; throw wrong; }), wrong);
-  assert.equal(asked, 1);
-  const busy = Object.assign(new Error("busy"), { status: 529 });
-  assert.equal(await chain.execute(async (target) => { if (target === 1) throw busy; return target; }), 3);
-});
-
-test("a chain waits for the first that may be back, and no longer than it is told", async () => {
-  const breaker = fresh({ cooldown: 30 });
-  breaker.acquire().failure("timeout");
-  breaker.acquire().failure("timeout");
-  const chain = new Chain([[breaker, 1]], { maxWait: "2s" });
-  assert.equal(await chain.execute(async (target) => target), 1);
-  breaker.forceOpen("10s");
-  await assert.rejects(chain.execute(async () => 1), { reason: "forced" });
-  assert.throws(() => new Chain([]), /targets is empty/);
-});
-
-test("a chain's wait ends with its signal", async () => {
-  const breaker = fresh();
-  breaker.forceOpen("1s");
-  const stop = new AbortController();
-  const call = new Chain([[breaker, 1]], { maxWait: "2s" }).execute(async () => 1, stop);
-  const began = performance.now();
-  stop.abort();
-  await assert.rejects(call, { name: "AbortError" });
-  assert.ok(performance.now() - began < 500, "at once");
 });

@@ -26,7 +26,7 @@ test("every export and every method has its type, and no more", () => {
   const declared = [...types.matchAll(/^export (?:class|const|function) (\w+)/gm)].map(([, name]) => name);
   assert.deepEqual(declared.sort(), Object.keys(fuseline).sort());
   const methods = (text) => [...text.matchAll(/^ {2}(?:static |readonly |private )*(\w+)[(<:]/gm)].map(([, name]) => name);
-  for (const name of ["Breaker", "Chain", "Registry", "Clock"]) {
+  for (const name of ["Breaker", "Cache", "Chain", "Keeper", "Registry", "Clock"]) {
     const [, body] = types.match(new RegExp(`^export class ${name}\\b[^{]*\\{\\n(.*?)^\\}`, "ms"));
     const { prototype } = fuseline[name];
     const there = Object.getOwnPropertyNames(prototype).filter((key) => key !== "constructor");

@@ -33,6 +33,12 @@ const permit = breaker.acquire();
 permit.failure("rate_limit", { retryAfterMs: 5_000, openNow: true });
 const refused: number | undefined = CircuitOpenError.from(new Error())?.retryAfterMs;
 const answer: string = await new Chain([[breaker, 1], ["groq", 2]]).execute(async (target) => target.toFixed());
+const cache = new fuseline.Cache({ ttl: "5m", maxBytes: 1 << 20, sizeOf: (key, value) => key.length + value.length });
+const degrading = new Chain([[breaker, "large"]], { budget: "30s", cache });
+const came: fuseline.Answer<string> = await degrading.answer(async (model, signal) => model + signal?.aborted, { key: "user: why?" });
+const age: number | undefined = came.ageMs;
+const keeper: fuseline.Keeper = fuseline.keep({ state: "fuseline.db", fleet: "redis://127.0.0.1", caFile: "ca.pem" });
+const replicas: number | undefined = keeper.health()?.replicas;
 const registry = new Registry({ maxBreakers: 5 });
 registry.getBreaker("x", { cooldown: "5s" }).name.toUpperCase();
 fuseline.findBreaker("x")?.isHealthy();
@@ -52,4 +58,9 @@ const wrong: string = await breaker.execute(async () => 1);
 // @ts-expect-error a clock is the registry's
 registry.getBreaker("x", { clock: Clock.manual() });
 
-export { answer, given, refused, state, status, stream, text, wrapped, wrong };
+// @ts-expect-error a key is a text
+await degrading.execute(async () => 1, { key: ["user", "why?"] });
+// @ts-expect-error a keeper is made by keep
+new fuseline.Keeper();
+
+export { age, answer, given, refused, replicas, state, status, stream, text, wrapped, wrong };

@@ -2,9 +2,8 @@
 
 use std::time::{Duration, SystemTime};
 
-use fuseline::classify::{
-    Answer, Body, Classifier, Ending, Event, Fault, Head, Operation, Transcript,
-};
+use fuseline::UnknownName;
+use fuseline::classify::Fault;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
@@ -78,73 +77,33 @@ pub(crate) fn classify(
     asks: bool,
     at: Option<f64>,
 ) -> PyResult<Verdict> {
-    let headers: Vec<_> = headers
-        .iter()
-        .map(|(name, value)| (&**name, &**value))
-        .collect();
-    let headers = headers.as_slice();
-    let transcript = events.map(|events| {
-        let mut transcript = Transcript::default();
-        for (name, data) in &events {
-            transcript.note(&Event { name, data });
-        }
-        transcript
-    });
-    let answer = Answer {
+    let headers = texts(&headers);
+    let events = events.as_deref().map(texts);
+    let at = at.map(|at| seconds("at", at)).transpose()?;
+    let exchange = fuseline::Exchange {
         provider,
-        operation: operation(asks),
-        head: status.map(|status| Head::new(status, &headers)),
-        body: match (&transcript, body) {
-            (Some(transcript), _) => Body::Stream(transcript),
-            (None, Some(body)) => Body::Whole(body),
-            (None, None) => Body::Unread,
-        },
-        ending: match fault {
-            _ if has_left => Ending::Left,
-            Some(fault) => Ending::Broken(fault_of(fault)?),
-            None => Ending::Complete,
-        },
+        asks,
+        status,
+        headers: &headers,
+        body,
+        events: events.as_deref(),
+        fault: fault.map(fault_of).transpose()?,
+        has_left,
     };
-    let wall = match at {
-        Some(at) => SystemTime::UNIX_EPOCH + seconds("at", at)?,
-        None => wall(),
-    };
-    Ok(Verdict(Classifier::builtin().classify(&answer, wall)))
+    let verdict = exchange.verdict(at.map(|at| SystemTime::UNIX_EPOCH + at));
+    Ok(Verdict(verdict))
 }
 
-const fn operation(asks: bool) -> Operation {
-    if asks {
-        Operation::Create
-    } else {
-        Operation::Other
-    }
+fn texts(pairs: &[(PyBackedStr, PyBackedStr)]) -> Vec<(&str, &str)> {
+    pairs
+        .iter()
+        .map(|(name, text)| (&**name, &**text))
+        .collect()
 }
-
-/// What time it is, for hints that are dates.
-#[expect(clippy::disallowed_methods, reason = "this is the edge")]
-fn wall() -> SystemTime {
-    SystemTime::now()
-}
-
-/// Every fault, by the name that it has in logs.
-const FAULTS: [Fault; 9] = [
-    Fault::Dns,
-    Fault::Refused,
-    Fault::Tls,
-    Fault::ConnectTimeout,
-    Fault::Stale,
-    Fault::NotProcessed,
-    Fault::Reset,
-    Fault::Deadline,
-    Fault::Stall,
-];
 
 pub(crate) fn fault_of(name: &str) -> PyResult<Fault> {
-    let fault = FAULTS.into_iter().find(|fault| fault.as_str() == name);
-    fault.ok_or_else(|| {
-        let names = FAULTS.map(Fault::as_str).join(", ");
-        PyValueError::new_err(format!("fault is `{name}`, must be one of {names}"))
-    })
+    name.parse()
+        .map_err(|error: UnknownName| PyValueError::new_err(error.to_string()))
 }
 
 /// A duration, where one is given.

@@ -77,7 +77,7 @@ impl Watch {
         match &mut *self.lock() {
             Some(watch) => {
                 what(watch);
-                forwarded(py, watch)
+                PyBytes::new(py, &watch.forward_all())
             }
             None => PyBytes::new(py, b""),
         }
@@ -187,19 +187,4 @@ impl Watch {
         let told: StreamError<Infallible> = StreamError::Incomplete { ending, kind };
         Some((told.to_string(), ending.as_str(), kind.as_str()))
     }
-}
-
-fn forwarded<'py>(py: Python<'py>, watch: &mut fuseline::Watch) -> Bound<'py, PyBytes> {
-    let Some(first) = watch.forward() else {
-        return PyBytes::new(py, b"");
-    };
-    let Some(second) = watch.forward() else {
-        return PyBytes::new(py, &first);
-    };
-    let mut all = first.to_vec();
-    all.extend_from_slice(&second);
-    while let Some(more) = watch.forward() {
-        all.extend_from_slice(&more);
-    }
-    PyBytes::new(py, &all)
 }

@@ -117,6 +117,23 @@ def test_a_coroutine_is_cancelled_by_the_budget(two):
     assert two[0].snapshot().run == 1, "it had next to no time"
 
 
+def test_the_last_good_answer_is_given_where_the_budget_is_spent(two):
+    chain = fuseline.Chain(zip(two, "ab"), budget=0.02, cache=fuseline.Cache())
+
+    async def good(target):
+        return target
+
+    async def silent(_):
+        await asyncio.sleep(60)
+
+    async def run():
+        await chain.call(good, key="user: why?")
+        return await chain.answer(silent, key="user: why?")
+
+    answer = asyncio.run(run())
+    assert (answer.value, answer.breaker) == ("a", None)
+
+
 def test_the_last_good_answer_is_given_to_the_same_request(two, ask):
     came = ["good"]
     chain = fuseline.Chain(

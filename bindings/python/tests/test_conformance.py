@@ -189,5 +189,5 @@ def test_all_recorded_answers_are_judged_right():
 
 
 def test_what_cannot_be_read_is_told():
-    with pytest.raises(ValueError, match="fault is `gone`, must be one of dns, refused"):
+    with pytest.raises(ValueError, match="`gone` is no fault; there are dns, refused"):
         fuseline.classify(fault="gone")

@@ -258,7 +258,7 @@ def test_a_stall_in_mid_stream_is_cut_off_and_counts(clock, sdk, is_async, provi
 def test_the_readers_own_time_is_not_the_streams(sdk, is_async, provider):
     breaker = fuseline.Breaker("openai")
     provider.answer(Reply(words=2, gap=0.01))
-    caller = Caller(sdk, is_async, provider.url, breaker, timeouts=SHORT)
+    caller = Caller(sdk, is_async, provider.url, breaker, timeouts=SHORT | {"first_token": 5})
 
     def slow(event):
         time.sleep(0.35)
@@ -382,7 +382,7 @@ def test_many_streams_at_once_have_limits_of_their_own(provider):
     slow = Reply(words=6, gap=0.1)
     provider.answer(lambda seen: slow if seen.asked["messages"][0]["content"] == "slow" else script(OPENAI, End.SILENCE))
     client = fuseline.openai.wrap(
-        openai.OpenAI(base_url=provider.url + "/v1", api_key="key", max_retries=0), breaker, timeouts=SHORT
+        openai.OpenAI(base_url=provider.url + "/v1", api_key="key", max_retries=0), breaker, timeouts=SHORT | {"first_token": 5}
     )
     came = []
 

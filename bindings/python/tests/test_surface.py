@@ -5,7 +5,10 @@ import doctest
 import importlib
 import importlib.metadata
 import inspect
+import os
 import pkgutil
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -79,3 +82,11 @@ def test_the_settings_are_those_of_the_configuration():
 
     first = json.loads((ROOT / "conformance" / "vectors.jsonl").open().readline())
     assert first["breaker"].keys() <= fuseline.Settings.__annotations__.keys()
+
+
+@pytest.mark.long
+def test_the_type_checker_passes_what_users_write_and_refuses_mistakes():
+    uses = Path(__file__).with_name("uses.py")
+    options = ["--strict", "--warn-unused-ignores", "--cache-dir", os.devnull]
+    told = subprocess.run([sys.executable, "-m", "mypy", *options, str(uses)], capture_output=True, text=True)
+    assert told.stdout.startswith("Success"), told.stdout

@@ -193,7 +193,8 @@ pub struct UnknownName {
 }
 
 impl UnknownName {
-    pub(crate) fn new(
+    /// No `what`, such as a "preset", is called `name`; these are `known`.
+    pub fn new(
         what: &'static str,
         name: &str,
         known: impl IntoIterator<Item = &'static str>,

@@ -1,8 +1,7 @@
 //! `Registry`: the breakers of one process by name, bounded, on one clock.
 
 use core::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::Arc;
 
 use crate::breaker::Breaker;
 use crate::clock::Clock;
@@ -12,6 +11,7 @@ use crate::policy::{Mode, Per, Policy};
 use crate::saved::SavedBreaker;
 use crate::scope::{ByName, Scope, ScopeName};
 use crate::state::State;
+use crate::sync::{AtomicU64, Ordering, RwLock, RwLockReadGuard, RwLockWriteGuard, read, write};
 use crate::tick::{Tick, millis};
 
 /// How a registry is made.
@@ -285,17 +285,11 @@ impl Registry {
     }
 
     fn read(&self) -> RwLockReadGuard<'_, ByName<Entry>> {
-        self.0
-            .entries
-            .read()
-            .unwrap_or_else(PoisonError::into_inner)
+        read(&self.0.entries)
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, ByName<Entry>> {
-        self.0
-            .entries
-            .write()
-            .unwrap_or_else(PoisonError::into_inner)
+        write(&self.0.entries)
     }
 }
 

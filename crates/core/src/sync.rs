@@ -1,4 +1,4 @@
-//! Atomics, mutex and thread slots: std's, or loom's when the models run. Nothing else in the crate names either.
+//! Atomics, locks and thread slots: std's, or loom's when the models run. Nothing else in the crate names either.
 //!
 //! A *slot* is a small number that belongs to one live thread and goes back when the thread ends. A breaker's shard of
 //! that number is then written by one thread only, so no add is lost without a read-modify-write loop.
@@ -16,7 +16,9 @@ mod imp {
     use core::cell::Cell;
     use std::sync::PoisonError;
     pub(crate) use std::sync::atomic::{AtomicU64, Ordering, fence};
-    pub(crate) use std::sync::{Mutex, MutexGuard, OnceLock};
+    pub(crate) use std::sync::{
+        Mutex, MutexGuard, OnceLock, RwLock, RwLockReadGuard, RwLockWriteGuard,
+    };
 
     use super::MAX_SLOTS;
 
@@ -87,13 +89,23 @@ mod imp {
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Locks for reading; poisoned as [`lock`] says.
+    pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+        lock.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Locks for writing; poisoned as [`lock`] says.
+    pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+        lock.write().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 #[cfg(fuseline_loom)]
 mod imp {
     use core::cell::Cell;
     pub(crate) use loom::sync::atomic::{AtomicU64, Ordering, fence};
-    pub(crate) use loom::sync::{Mutex, MutexGuard};
+    pub(crate) use loom::sync::{Mutex, MutexGuard, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
     loom::thread_local! {
         static SLOT: Cell<Option<usize>> = Cell::new(None);
@@ -122,6 +134,14 @@ mod imp {
 
     pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         mutex.lock().unwrap()
+    }
+
+    pub(crate) fn read<T>(lock: &RwLock<T>) -> RwLockReadGuard<'_, T> {
+        lock.read().unwrap()
+    }
+
+    pub(crate) fn write<T>(lock: &RwLock<T>) -> RwLockWriteGuard<'_, T> {
+        lock.write().unwrap()
     }
 
     /// Filled at once: a lazily made atomic would have no place in the model's order of events.

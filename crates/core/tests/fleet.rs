@@ -63,6 +63,8 @@ fn without_a_grant_nobody_probes_and_the_wish_is_noted_once() {
     assert_eq!(breaker.state(at(1_000)), State::Open);
     let snapshot = breaker.snapshot(at(1_000));
     assert_eq!(snapshot.retry_after, Some(AWAITED.retry_after));
+    let later = breaker.snapshot(at(1_500));
+    assert_eq!(later.retry_after, Some(AWAITED.retry_after));
 }
 
 #[test]
@@ -80,6 +82,25 @@ fn a_grant_admits_the_next_call_until_it_ends() {
     assert!(breaker.take_wish());
     breaker.probe_freely();
     assert!(breaker.try_acquire(at(2_500)).unwrap().is_probe());
+}
+
+#[test]
+fn at_its_end_a_grant_is_over_whatever_places_are_free() {
+    let breaker = open();
+    breaker.grant_probes(at(2_000), 0);
+    assert!(breaker.is_due(at(1_999)) && !breaker.is_due(at(2_000)));
+    assert_eq!(breaker.check(at(2_000)), Err(AWAITED));
+    let two = PolicySpec {
+        probes: Some(2),
+        cooldown: Some(SECOND),
+        jitter: Some(0.0),
+        ..PolicySpec::default()
+    };
+    breaker.reconfigure(Policy::new(&two).unwrap(), at(0));
+    let _probe = breaker.try_acquire(at(1_999)).unwrap();
+    assert_eq!(breaker.check(at(1_999)), Ok(()));
+    assert_eq!(breaker.check(at(2_000)), Err(AWAITED), "a place is free");
+    assert_eq!(breaker.try_acquire(at(2_000)).unwrap_err(), AWAITED);
 }
 
 #[test]
@@ -164,6 +185,31 @@ fn evidence_stays_as_it_was_when_the_rules_opened() {
     assert_eq!(hits(at(2_100))[1].1, 0, "older than the window");
     breaker.reset(at(2_100));
     assert_eq!(hits(at(2_100)), [(0.0, 0), (0.0, 0)]);
+}
+
+#[test]
+fn evidence_that_is_too_old_tells_neither_hits_nor_calls() {
+    let spec = PolicySpec {
+        trip: Some(vec![TripRule::Rate {
+            threshold: 1.0,
+            window: 2 * SECOND,
+            min_calls: 2,
+        }]),
+        cooldown: Some(9 * SECOND),
+        ..PolicySpec::default()
+    };
+    let breaker = Breaker::new(ScopeName::provider("p"), Policy::new(&spec).unwrap());
+    fail(&breaker, at(0));
+    fail(&breaker, at(100));
+    let seen = |now| {
+        let evidence = breaker.evidence(now).rules;
+        let rules = evidence.iter();
+        rules
+            .map(|rule| (rule.hits, rule.calls))
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(seen(at(2_099)), [(2, Some(2))]);
+    assert_eq!(seen(at(2_100)), [(0, Some(0))]);
 }
 
 #[test]

@@ -1,4 +1,6 @@
-//! The registry: names, settings, live reconfiguration.
+//! The registry: names, settings, live reconfiguration, who leaves.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use core::time::Duration;
 
@@ -6,6 +8,10 @@ use fuseline_core::{
     Clock, Kind, Outcome, Policy, PolicySpec, Registry, RegistryConfig, RegistryError, ScopeName,
     State, Tick, TripRule,
 };
+
+const GOOD: Outcome = Outcome::success(Duration::ZERO);
+const SLOW: Outcome = Outcome::success(Duration::from_secs(2));
+const BAD: Outcome = Outcome::failure(Kind::ServerError);
 
 fn at(ms: u64) -> Tick {
     Tick::from_millis(ms)
@@ -136,4 +142,63 @@ fn what_is_removed_is_gone_and_who_holds_it_keeps_it() {
         [anew, held].map(|breaker| breaker.state(registry.now())),
         [State::Closed, State::ForcedOpen]
     );
+}
+
+/// Who stays in a registry of two, once when a third comes, and once when a fourth does a minute later: `older` has these
+/// outcomes and was used before `newer`.
+fn who_stays(rule: TripRule, outcomes: &[Outcome]) -> [String; 2] {
+    let registry = Registry::new(RegistryConfig {
+        max_breakers: 2,
+        ..RegistryConfig::default()
+    });
+    let policy = Policy::new(&PolicySpec {
+        trip: Some(vec![rule]),
+        ..spec()
+    });
+    let policy = policy.unwrap();
+    let get = |name: &str, now| registry.get_breaker(&ScopeName::provider(name), &policy, now);
+    let breaker = get("older", at(0)).unwrap();
+    for outcome in outcomes {
+        breaker.try_acquire(at(0)).unwrap().record(outcome, at(0));
+    }
+    drop(breaker);
+    drop(get("newer", at(5)).unwrap());
+    [("third", at(10)), ("fourth", at(61_000))].map(|(name, now)| {
+        drop(get(name, now).unwrap());
+        let breakers = registry.breakers();
+        let names: Vec<_> = breakers
+            .iter()
+            .map(|breaker| breaker.name().to_string())
+            .collect();
+        names.join(" ")
+    })
+}
+
+#[test]
+fn of_those_that_nobody_holds_the_clean_leave_first_and_a_window_that_has_passed_is_clean() {
+    let minute = Duration::from_secs(60);
+    let window = TripRule::Window {
+        failures: 9,
+        window: minute,
+    };
+    let slow = TripRule::Slow {
+        slower_than: Duration::from_secs(1),
+        threshold: 0.5,
+        window: minute,
+        min_calls: 9,
+    };
+    let in_a_row = TripRule::Consecutive { failures: 9 };
+    let forgiven = ["newer third", "fourth third"];
+    let cases: [(TripRule, &[Outcome], [&str; 2]); 6] = [
+        // A run does not age.
+        (in_a_row, &[BAD], ["older third", "fourth older"]),
+        (in_a_row, &[BAD, GOOD], forgiven),
+        (window, &[BAD, GOOD], ["older third", "fourth third"]),
+        (window, &[BAD], ["older third", "fourth older"]),
+        (slow, &[SLOW], ["older third", "fourth third"]),
+        (slow, &[GOOD], forgiven),
+    ];
+    for (rule, outcomes, stay) in cases {
+        assert_eq!(who_stays(rule, outcomes), stay, "{rule:?}");
+    }
 }

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "rules/told.rs"]
+mod told;
+
 use core::time::Duration;
 use std::thread;
 
@@ -431,4 +434,75 @@ fn jitter_lengthens_by_a_share_that_differs_and_never_shortens() {
     let (low, high) = (waits.iter().min().unwrap(), waits.iter().max().unwrap());
     assert!(*low >= Duration::from_secs(15) && *high <= Duration::from_millis(22_500));
     assert!(*high - *low > Duration::from_secs(4), "{low:?} to {high:?}");
+}
+
+/// What a rule has in its window after one of its hits was counted under another.
+fn hits_after(before: TripRule, after: TripRule) -> u64 {
+    let with = |rule| PolicySpec {
+        trip: Some(vec![rule]),
+        ..spec(1)
+    };
+    let breaker = breaker(&with(before));
+    let hit = match before {
+        TripRule::Slow { .. } => Outcome::success(Duration::from_secs(5)),
+        _ => ERROR,
+    };
+    record(&breaker, &hit, at(0));
+    breaker.reconfigure(policy(&with(after)), at(1));
+    let seen = breaker.snapshot(at(1)).rules;
+    seen.iter().map(|rule| rule.hits).sum()
+}
+
+#[test]
+fn what_was_counted_stays_where_the_new_rule_counts_the_same() {
+    let slow = |secs, window| TripRule::Slow {
+        slower_than: Duration::from_secs(secs),
+        threshold: 0.9,
+        window,
+        min_calls: 9,
+    };
+    let rate = |window| TripRule::Rate {
+        threshold: 0.9,
+        window,
+        min_calls: 9,
+    };
+    let window = |window| TripRule::Window {
+        failures: 9,
+        window,
+    };
+    let stricter = TripRule::Slow {
+        slower_than: Duration::from_secs(1),
+        threshold: 0.5,
+        window: MINUTE,
+        min_calls: 5,
+    };
+    for (before, after, stays) in [
+        (slow(1, MINUTE), stricter, true),
+        (slow(1, MINUTE), slow(2, MINUTE), false),
+        (slow(1, MINUTE), slow(1, 2 * MINUTE), false),
+        (slow(1, MINUTE), slow(2, 2 * MINUTE), false),
+        (slow(1, MINUTE), rate(MINUTE), false),
+        (slow(1, MINUTE), window(MINUTE), false),
+        (rate(MINUTE), slow(1, MINUTE), false),
+        (window(MINUTE), slow(1, MINUTE), false),
+        (rate(MINUTE), window(MINUTE), true),
+        (window(MINUTE), rate(MINUTE), true),
+        (window(MINUTE), window(2 * MINUTE), false),
+    ] {
+        let hits = hits_after(before, after);
+        assert_eq!(hits, u64::from(stays), "{before:?}, then {after:?}");
+    }
+}
+
+#[test]
+fn a_run_begins_anew_after_each_success_though_nobody_asks_between() {
+    let breaker = breaker(&PolicySpec {
+        degraded_at: Some(1.0),
+        ..spec(9)
+    });
+    for now in 0..5 {
+        record(&breaker, &ERROR, at(now));
+        record(&breaker, &OK, at(now));
+    }
+    assert_eq!(breaker.snapshot(at(5)).run, 0);
 }

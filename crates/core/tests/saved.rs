@@ -105,6 +105,49 @@ fn an_open_breaker_keeps_its_end_its_episodes_and_its_reasons() {
 }
 
 #[test]
+fn a_kind_with_a_threshold_of_its_own_goes_on_counting() {
+    let sixth = PolicySpec {
+        trip: Some(vec![TripRule::Consecutive { failures: 9 }]),
+        ..spec()
+    };
+    let before = breaker(&sixth);
+    fail(&before, Kind::Timeout, 4, at(1_000));
+    let saved = before.export(at(1_000));
+    assert_eq!(saved.kinds, [(Kind::Timeout, 4)]);
+    let after = restored(&sixth, &saved, at(1_000));
+    fail(&after, Kind::Timeout, 1, at(1_000));
+    assert_ne!(after.state(at(1_000)), State::Open);
+    fail(&after, Kind::Timeout, 1, at(1_000));
+    assert_eq!(after.state(at(1_000)), State::Open);
+}
+
+#[test]
+fn slowness_comes_back_as_a_timeout_and_what_had_no_kind_without_one() {
+    let before = breaker(&spec());
+    let slow = Outcome::success(Duration::from_secs(5));
+    for _ in 0..4 {
+        before.try_acquire(at(0)).unwrap().record(&slow, at(0));
+    }
+    let why = before.export(at(0)).why.unwrap();
+    assert_eq!(
+        (why.cause, why.kind),
+        (Cause::Restored, Some(Kind::Timeout))
+    );
+    before.force_open(None, at(0));
+    assert_eq!(before.export(at(0)).why.unwrap().kind, None);
+}
+
+#[test]
+fn a_closed_breaker_without_pressure_comes_back_without_any() {
+    let before = breaker(&spec());
+    fail(&before, Kind::ServerError, 1, at(0));
+    let after = restored(&spec(), &before.export(at(0)), at(0));
+    let ok = Outcome::success(Duration::ZERO);
+    after.try_acquire(at(0)).unwrap().record(&ok, at(0));
+    assert_eq!((after.state(at(0)), after.changes()), (State::Closed, 0));
+}
+
+#[test]
 fn half_open_comes_back_open_with_nothing_left() {
     let before = breaker(&spec());
     fail(&before, Kind::ServerError, 4, at(0));

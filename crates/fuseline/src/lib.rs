@@ -98,6 +98,7 @@ mod call;
 mod chain;
 mod classifier;
 mod error;
+mod exchange;
 #[cfg(any(feature = "reqwest", feature = "tower"))]
 mod head;
 mod name;
@@ -105,6 +106,7 @@ mod permit;
 mod registry;
 #[cfg(feature = "reqwest")]
 pub mod reqwest;
+mod settings;
 mod stream;
 #[cfg(feature = "tower")]
 pub mod tower;
@@ -117,6 +119,7 @@ pub use call::Classified;
 pub use chain::{Answer, Cache, CachedChain, Chain, ChainBuilder};
 pub use classifier::{AnyError, Classify};
 pub use error::{CircuitOpen, Error};
+pub use exchange::Exchange;
 pub use fuseline_core::{
     Cause, Clock, Count, Failure, FailureNote, Kind, KindRule, KindSpec, Mode, OnSuccess, Outcome,
     Per, Policy, PolicyError, PolicySpec, Preset, Problem, Reason, RegistryConfig, RegistryError,
@@ -129,5 +132,6 @@ pub use fuseline_llm::{Completion, Incomplete, IncompleteReason, ToolCall};
 pub use name::IntoName;
 pub use permit::Permit;
 pub use registry::{Event, Events, Registry};
+pub use settings::read_settings;
 pub use stream::Guarded;
 pub use verdict::outcome;

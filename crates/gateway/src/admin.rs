@@ -3,6 +3,8 @@
 //!
 //! A breaker's name is one segment of a path: `openai%2Fgpt-5` is the model `gpt-5` at `openai`, `openai%23key` a key.
 
+#[cfg(any(test, fuzzing))]
+pub(crate) mod alone;
 mod commands;
 mod configuration;
 mod door;

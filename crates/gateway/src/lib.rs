@@ -22,3 +22,12 @@ mod webhook;
 pub use live::{ReloadError, Reloaded};
 pub use proxy::BuildError;
 pub use server::{Gateway, StartError};
+
+/// The admin listener's routes without a listener, for the fuzzer alone.
+///
+/// # Errors
+/// Never: the configuration that it stands on is fixed.
+#[cfg(fuzzing)]
+pub fn admin_router() -> anyhow::Result<axum::Router> {
+    admin::alone::router()
+}

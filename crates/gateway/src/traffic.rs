@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -151,7 +152,8 @@ impl Traffic {
         let service = service_fn(|request| {
             has_asked.notify_one();
             let (proxy, caller) = (self.live.proxy(), asking.clone());
-            async move { Ok::<_, Infallible>(proxy::handle(proxy, request, caller).await) }
+            // hyper keeps room for it as long as the connection stands: a stream may stand for minutes after it.
+            Box::pin(proxy::handle(proxy, request, caller).map(Ok::<_, Infallible>))
         });
         // Who leaves is the watch's to tell: hyper would take the end of what a caller sends for the end of his interest.
         let connection = http1::Builder::new()

@@ -1,8 +1,11 @@
 //! What an attempt's ending was seen by: a status, a rule of the tables, or what happened on the wire.
 
 use std::fmt;
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
+
+use fuseline_core::UnknownName;
 
 use crate::stream::StreamEnding;
 
@@ -31,7 +34,20 @@ pub enum Fault {
 }
 
 impl Fault {
-    /// The name in logs.
+    /// Every fault, in the order of the enum.
+    pub const ALL: [Self; 9] = [
+        Self::Dns,
+        Self::Refused,
+        Self::Tls,
+        Self::ConnectTimeout,
+        Self::Stale,
+        Self::NotProcessed,
+        Self::Reset,
+        Self::Deadline,
+        Self::Stall,
+    ];
+
+    /// The name in logs, which also [`FromStr`] reads.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Dns => "dns",
@@ -57,6 +73,15 @@ impl Fault {
     /// Whether a connection was at fault rather than the provider: worth one more, which is no retry.
     pub const fn is_replaceable(self) -> bool {
         matches!(self, Self::Stale | Self::NotProcessed)
+    }
+}
+
+impl FromStr for Fault {
+    type Err = UnknownName;
+
+    fn from_str(name: &str) -> Result<Self, UnknownName> {
+        let found = Self::ALL.into_iter().find(|fault| fault.as_str() == name);
+        found.ok_or_else(|| UnknownName::new("fault", name, Self::ALL.map(Self::as_str)))
     }
 }
 
@@ -161,5 +186,22 @@ impl fmt::Display for Citation {
             write!(f, "{before}{part}")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_faults_lead_back() {
+        for fault in Fault::ALL {
+            assert_eq!(fault.as_str().parse(), Ok(fault));
+        }
+        let error = "eof".parse::<Fault>().unwrap_err().to_string();
+        assert!(
+            error.starts_with("`eof` is no fault; there are dns, refused, tls"),
+            "{error}"
+        );
     }
 }

@@ -11,7 +11,7 @@
 //! no async runtime here.
 //!
 //! Features, both by default: `sqlite` keeps state in a file, `redis` lets replicas meet in a `Fleet`. A `Queue` needs one of
-//! them.
+//! them, a `Keeper` both.
 //!
 //! ```
 //! use fuseline_core::{Clock, Kind, Outcome, Policy, Registry, ScopeName, State};
@@ -44,6 +44,8 @@ mod entry;
 mod error;
 #[cfg(feature = "redis")]
 mod fleet;
+#[cfg(all(feature = "redis", feature = "sqlite"))]
+mod keeper;
 #[cfg(feature = "redis")]
 mod line;
 mod memory;
@@ -63,6 +65,8 @@ pub use entry::Entry;
 pub use error::StoreError;
 #[cfg(feature = "redis")]
 pub use fleet::{Fleet, FleetConfig, FleetError, FleetHealth, FleetStatus};
+#[cfg(all(feature = "redis", feature = "sqlite"))]
+pub use keeper::{Keeper, KeeperError};
 pub use memory::Memory;
 pub use moment::{Boot, Moment};
 pub use pump::{Kept, Pump, Tally};

@@ -308,5 +308,7 @@ impl Worker {
     }
 }
 
+#[cfg(all(test, fuseline_loom))]
+mod loom_tests;
 #[cfg(test)]
 mod tests;

@@ -129,7 +129,7 @@ class Chain(Generic[T]):
     ) -> None:
         """`max_wait`: where every target refuses, waits up to so long in all for the first that may let calls through again.
         `budget`: a call takes no longer than that; no further target is tried after it, and a coroutine is cancelled by it.
-        `cache`: gives the last good result under the call's key where every target has failed or refused."""
+        `cache`: gives the last good result under the call's key where every target has failed or refused, or the budget is spent."""
         self._links = [(get_breaker(of) if isinstance(of, str) else of, target) for of, target in targets]
         if not self._links:
             raise ValueError("targets is empty, must be one or more of (breaker, target)")
@@ -189,9 +189,9 @@ class Chain(Generic[T]):
                     async with limit:
                         value = await function(target)
                 except BaseException as error:
-                    if limit.expired():
-                        run.out_of_budget(permit)
-                        raise
+                    if limit.expired() and isinstance(error, TimeoutError):
+                        run.out_of_budget(permit, error)
+                        break
                     if run.is_final(permit.error(error), error):
                         raise
                     continue
@@ -239,8 +239,9 @@ class _Run:
         self._failed = error
         return kind in _FINAL
 
-    def out_of_budget(self, permit: _native.Permit) -> None:
+    def out_of_budget(self, permit: _native.Permit, error: TimeoutError) -> None:
         """The time was up: the target's failure only if it had its share of it."""
+        self._failed = error
         if (permit.elapsed or 0.0) >= _CANCEL_COUNTS_AFTER:
             permit.failure("timeout")
         permit.cancel()

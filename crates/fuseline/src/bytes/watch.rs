@@ -104,6 +104,19 @@ impl<B: Borrow<fuseline_core::Breaker>> Watch<B> {
         self.guard.forward()
     }
 
+    /// All that goes on for now, in one piece; empty when there is nothing.
+    pub fn forward_all(&mut self) -> Bytes {
+        let first = self.forward().unwrap_or_default();
+        let Some(second) = self.forward() else {
+            return first;
+        };
+        let mut all = [first, second].concat();
+        while let Some(more) = self.forward() {
+            all.extend_from_slice(&more);
+        }
+        all.into()
+    }
+
     /// Whether nothing more is to be read: the body has ended, or is to be closed.
     pub const fn is_over(&self) -> bool {
         self.guard.is_over()

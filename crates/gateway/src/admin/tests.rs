@@ -1,8 +1,6 @@
 //! The routes against `openapi.json`: each is described, and nothing else is.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::sync::Arc;
 
 use axum::body::{Body, to_bytes};
 use axum::http::{Method, Request};
@@ -10,41 +8,13 @@ use serde_json::Value;
 use tower_service::Service as _;
 
 use super::*;
-use crate::config::{Overrides, Sources};
-
-const TEXT: &str = r#"
-state = "off"
-[providers.a]
-protocol = "openai"
-base_url = "http://127.0.0.1:9/v1"
-api_key = "sk-canary"
-[[routes]]
-model = "*"
-targets = [{ provider = "a" }]
-"#;
 
 fn described() -> Value {
     serde_json::from_str(include_str!("../../openapi.json")).unwrap()
 }
 
-/// The router of a gateway that nobody calls.
 fn router() -> Router {
-    let sources = Sources {
-        file: None,
-        overrides: &Overrides::default(),
-        env: &|_| None,
-    };
-    let config = sources.load_text(None, Path::new(""), TEXT).config.unwrap();
-    let proxy = Arc::new(Proxy::new(config, None).unwrap());
-    let live = Arc::new(Live::new(proxy, None, Tasks::default()));
-    let (meter, gauge) = (Meter::new(false, None), Gauge::default());
-    super::router(Admin::new(
-        live,
-        Tasks::default(),
-        Feed::default(),
-        meter,
-        gauge,
-    ))
+    alone::router().unwrap()
 }
 
 async fn ask(router: &mut Router, method: &str, path: &str, body: &str) -> Response {

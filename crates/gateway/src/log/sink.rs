@@ -197,6 +197,6 @@ mod tests {
         drop(opener);
         drop(guard);
         let written = written.lock().unwrap().len();
-        assert!(written >= MOST / 2 && written <= 2 * MOST, "{written}");
+        assert!((MOST / 2..=2 * MOST).contains(&written), "{written}");
     }
 }

@@ -41,6 +41,7 @@ mod reload;
 mod replay;
 mod routing;
 mod shutdown;
+mod soak;
 mod state;
 mod streams;
 mod support;

@@ -1,6 +1,7 @@
 //! The metrics page: what is counted adds up, and callers cannot make it grow.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use fuseline_gateway::Gateway;
@@ -10,9 +11,13 @@ use crate::support::{
     CHAT, breaker, chat, gateway, get, openai, post, provider, route, send, stream, until,
 };
 
-/// The page: every series with its value.
 async fn page(gateway: &Gateway) -> BTreeMap<String, f64> {
-    let page = send(gateway.admin_addr(), get("/metrics")).await.body;
+    page_at(gateway.admin_addr()).await
+}
+
+/// The page: every series with its value.
+pub(crate) async fn page_at(admin: SocketAddr) -> BTreeMap<String, f64> {
+    let page = send(admin, get("/metrics")).await.body;
     let page = String::from_utf8(page.to_vec()).unwrap();
     let lines = page.lines().filter(|line| !line.starts_with('#'));
     let values = lines.map(|line| line.rsplit_once(' ').unwrap());
@@ -22,7 +27,7 @@ async fn page(gateway: &Gateway) -> BTreeMap<String, f64> {
 }
 
 /// The sum of a metric's series whose labels hold all of these.
-fn sum(page: &BTreeMap<String, f64>, name: &str, labels: &[&str]) -> f64 {
+pub(crate) fn sum(page: &BTreeMap<String, f64>, name: &str, labels: &[&str]) -> f64 {
     let of_name = page.iter().filter(|(series, _)| {
         series.as_str() == name
             || series

@@ -210,17 +210,22 @@ pub(crate) struct Program {
 
 impl Program {
     pub(crate) fn serve(config: &str) -> Self {
-        Self::start(config, "info", Stdio::inherit())
+        Self::start(config, &["--state", "off"], "info", Stdio::inherit())
+    }
+
+    /// With the state that its configuration says.
+    pub(crate) fn keeping(config: &str) -> Self {
+        Self::start(config, &[], "info", Stdio::inherit())
     }
 
     /// With this much in its log.
     pub(crate) fn logging(level: &str, config: &str) -> Self {
-        Self::start(config, level, Stdio::inherit())
+        Self::start(config, &["--state", "off"], level, Stdio::inherit())
     }
 
     /// With its standard error elsewhere, where a panic would be told.
     pub(crate) fn telling(config: &str, errors: std::fs::File) -> Self {
-        Self::start(config, "info", errors.into())
+        Self::start(config, &["--state", "off"], "info", errors.into())
     }
 
     /// Where this file stands in the place of the system's list of hosts.
@@ -229,15 +234,27 @@ impl Program {
         let script = "mount --bind \"$0\" /etc/hosts && exec \"$@\"";
         command.args(["sh", "-c", script]).arg(hosts);
         command.arg(env!("CARGO_BIN_EXE_fuseline"));
-        Self::spawn(command, config, "info", Stdio::inherit())
+        Self::spawn(
+            command,
+            config,
+            &["--state", "off"],
+            "info",
+            Stdio::inherit(),
+        )
     }
 
-    fn start(config: &str, level: &str, errors: Stdio) -> Self {
+    fn start(config: &str, more: &[&str], level: &str, errors: Stdio) -> Self {
         let command = Command::new(env!("CARGO_BIN_EXE_fuseline"));
-        Self::spawn(command, config, level, errors)
+        Self::spawn(command, config, more, level, errors)
     }
 
-    fn spawn(mut command: Command, config: &str, level: &str, errors: Stdio) -> Self {
+    fn spawn(
+        mut command: Command,
+        config: &str,
+        more: &[&str],
+        level: &str,
+        errors: Stdio,
+    ) -> Self {
         let mut child = command
             .args([
                 "serve",
@@ -245,9 +262,8 @@ impl Program {
                 "127.0.0.1:0",
                 "--admin-listen",
                 "127.0.0.1:0",
-                "--state",
-                "off",
             ])
+            .args(more)
             .args(["--config", config, "--log", level])
             .stdout(Stdio::piped())
             .stderr(errors)
@@ -289,6 +305,11 @@ impl Program {
         signal(self.child.id(), "INT");
     }
 
+    /// Asks it to read its configuration anew.
+    pub(crate) fn hang_up(&self) {
+        signal(self.child.id(), "HUP");
+    }
+
     /// Waits for its end, and gives whether it ended well.
     pub(crate) async fn ended(&mut self) -> bool {
         let mut ended = None;
@@ -316,6 +337,11 @@ impl Program {
             .find_map(|line| line.strip_prefix(what))
             .unwrap();
         line.trim().trim_end_matches(" kB").parse().unwrap()
+    }
+
+    pub(crate) fn open_files(&self) -> usize {
+        let all = std::fs::read_dir(format!("/proc/{}/fd", self.child.id()));
+        all.unwrap().count()
     }
 }
 

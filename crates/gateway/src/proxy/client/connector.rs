@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use http::Uri;
 use hyper::client::conn::{http1, http2};
 use hyper::rt::Executor as _;
@@ -78,14 +79,14 @@ impl Connector {
                 .initial_connection_window_size(CONNECTION_WINDOW)
                 .handshake(socket)
                 .await?;
-            executor.execute(async move { ended(connection.await) });
+            executor.execute(connection.map(ended));
             Sender::Http2(sender)
         } else {
             let (sender, connection) = http1::Builder::new()
                 .max_buf_size(READ_AHEAD)
                 .handshake(socket)
                 .await?;
-            executor.execute(async move { ended(connection.await) });
+            executor.execute(connection.map(ended));
             Sender::Http1(sender)
         };
         Ok(Line::new(sender, self.settings.max_age))

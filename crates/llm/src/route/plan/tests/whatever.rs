@@ -7,18 +7,7 @@ use super::*;
 fn any_verdict() -> impl Strategy<Value = Verdict> {
     let evidence = prop_oneof![
         any::<u16>().prop_map(Evidence::Status),
-        prop::sample::select(
-            &[
-                Fault::Dns,
-                Fault::ConnectTimeout,
-                Fault::Stale,
-                Fault::NotProcessed,
-                Fault::Reset,
-                Fault::Deadline,
-                Fault::Stall,
-            ][..]
-        )
-        .prop_map(Evidence::Fault),
+        prop::sample::select(&Fault::ALL[..]).prop_map(Evidence::Fault),
         Just(Evidence::EmptyBody),
     ];
     let hint = prop::option::weighted(0.3, (0_u64..100).prop_map(Duration::from_secs));
