@@ -1,5 +1,6 @@
 //! The load: `wrk` for requests, plain sockets for streams that stay open.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, ensure};
@@ -16,10 +17,41 @@ pub(crate) struct Load {
     pub(crate) p99_us: f64,
 }
 
-const SCRIPT: &str = r#"
-wrk.method = "POST"
-wrk.headers["content-type"] = "application/json"
-wrk.body = '{"model":"m","messages":[{"role":"user","content":"' .. string.rep("x", 950) .. '"}]}'
+/// A request that is sent over and over: a kilobyte.
+#[derive(Clone)]
+pub(crate) struct Post {
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: String,
+}
+
+impl Post {
+    /// For this model. `more` are fields of the body besides, each with a comma at its end.
+    pub(crate) fn chat(model: &str, more: &str) -> Self {
+        let question = "x".repeat(950);
+        Self {
+            path: "/v1/chat/completions".into(),
+            headers: vec![("content-type", "application/json".into())],
+            body: format!(
+                r#"{{"model":"{model}",{more}"messages":[{{"role":"user","content":"{question}"}}]}}"#
+            ),
+        }
+    }
+
+    /// The same in the language of `wrk`, whose strings are quoted as ours are.
+    fn script(&self) -> String {
+        let mut script = format!(
+            "wrk.method = \"POST\"\nwrk.path = {:?}\nwrk.body = {:?}\n",
+            self.path, self.body
+        );
+        for (name, value) in &self.headers {
+            let _infallible = writeln!(script, "wrk.headers[{name:?}] = {value:?}");
+        }
+        script + RESULT
+    }
+}
+
+const RESULT: &str = r#"
 done = function(s, latency)
   local bad = s.errors.connect + s.errors.read + s.errors.write + s.errors.status + s.errors.timeout
   io.write(string.format("\nresult %d %d %d %d %d\n", s.requests, s.duration, latency:percentile(50), latency:percentile(99), bad))
@@ -28,18 +60,29 @@ end
 
 /// A kilobyte posted and a kilobyte answered, over and over on this many connections.
 pub(crate) async fn wrk(address: &str, connections: u32, seconds: u32) -> Result<Load> {
+    wrk_of(&Post::chat("m", ""), address, connections, seconds).await
+}
+
+/// The same of this request.
+pub(crate) async fn wrk_of(
+    post: &Post,
+    address: &str,
+    connections: u32,
+    seconds: u32,
+) -> Result<Load> {
     let script: PathBuf =
         std::env::temp_dir().join(format!("fuseline-bench-{}.lua", std::process::id()));
-    std::fs::write(&script, SCRIPT)?;
+    std::fs::write(&script, post.script())?;
     let output = Command::new("wrk")
         .args([
             "-t1",
             &format!("-c{connections}"),
             &format!("-d{seconds}s"),
+            "--timeout=30s",
             "-s",
         ])
         .arg(&script)
-        .arg(format!("http://{address}/v1/chat/completions"))
+        .arg(format!("http://{address}"))
         .output()
         .await
         .context("wrk does not start; is the package installed?")?;

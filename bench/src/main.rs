@@ -3,9 +3,13 @@
 mod classify;
 mod count;
 #[cfg(feature = "serving")]
+mod gateways;
+#[cfg(feature = "serving")]
 mod load;
 #[cfg(feature = "serving")]
 mod observe;
+#[cfg(feature = "serving")]
+mod pace;
 #[cfg(feature = "serving")]
 mod process;
 #[cfg(feature = "serving")]
@@ -45,6 +49,8 @@ fn main() -> Result<()> {
 #[tokio::main(worker_threads = 2)]
 async fn serving(args: &[&str]) -> Result<()> {
     match args {
+        ["gateways"] => gateways::measure(gateways::Effort::FULL).await,
+        ["gateways", "quick"] => gateways::measure(gateways::Effort::QUICK).await,
         ["observe"] => observe::measure(false).await,
         ["observe", "quick"] => observe::measure(true).await,
         ["proxy"] => proxy::measure().await,
@@ -56,7 +62,7 @@ async fn serving(args: &[&str]) -> Result<()> {
         ["serve", "upstream"] => servers::upstream().await,
         ["serve", name] => servers::bare_proxy(name).await,
         _ => bail!(
-            "usage: bench/run classify|count|hot|observe|proxy|replay|scan|start|state|stream, count --save, observe quick, or state quick"
+            "usage: bench/run classify|count|gateways|hot|observe|proxy|replay|scan|start|state|stream, count --save, or gateways|observe|state quick"
         ),
     }
 }

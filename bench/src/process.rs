@@ -1,5 +1,6 @@
 //! Child processes: started, found, weighed and stopped.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -10,6 +11,37 @@ use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 const SILENT: &str = "log = \"off\"\n";
+
+/// How often a program is looked for, 5 s each time: there are some that read much before they listen.
+const ATTEMPTS: usize = 24;
+
+/// The cores that a server may run on.
+#[derive(Clone, Copy)]
+pub(crate) enum Cores {
+    All,
+    Only(&'static str),
+}
+
+impl Cores {
+    /// This program, there: what counts the cores counts these.
+    pub(crate) fn command(self, program: impl AsRef<OsStr>) -> Command {
+        match self {
+            Self::All => Command::new(program),
+            Self::Only(core) => {
+                let mut command = Command::new("taskset");
+                command.args(["-c", core]).arg(program);
+                command
+            }
+        }
+    }
+
+    const fn workers(self) -> u8 {
+        match self {
+            Self::All => 2,
+            Self::Only(_) => 1,
+        }
+    }
+}
 
 /// One server in its own process (nginx: several). Dropping it ends it.
 pub(crate) struct Server {
@@ -47,12 +79,21 @@ impl Server {
 
     /// nginx with these contents of its `server` block, under a directory of its own.
     pub(crate) async fn nginx(server: &str, upstream: &str) -> Result<Self> {
+        Self::nginx_on(Cores::All, server, upstream).await
+    }
+
+    /// The same with a worker for each of these cores.
+    pub(crate) async fn nginx_on(cores: Cores, server: &str, upstream: &str) -> Result<Self> {
         let port = free_port()?;
         let directory = std::env::temp_dir().join(format!("fuseline-bench-nginx-{port}"));
         fs::create_dir_all(&directory)?;
         let config = directory.join("nginx.conf");
-        fs::write(&config, nginx_config(port, server, upstream))?;
-        let child = Command::new("nginx")
+        fs::write(
+            &config,
+            nginx_config(cores.workers(), port, server, upstream),
+        )?;
+        let child = cores
+            .command("nginx")
             .arg("-p")
             .arg(&directory)
             .arg("-c")
@@ -74,18 +115,24 @@ impl Server {
 
     /// The gateway's program under this configuration. What it logs goes to a file in a directory of its own.
     pub(crate) async fn gateway(config: &str) -> Result<Self> {
-        let gateway = Self::start_gateway(config)?;
+        Self::gateway_on(Cores::All, config).await
+    }
+
+    /// The same on these cores.
+    pub(crate) async fn gateway_on(cores: Cores, config: &str) -> Result<Self> {
+        let gateway = Self::start_gateway(cores, config)?;
         wait_for(&gateway.address).await?;
         Ok(gateway)
     }
 
-    fn start_gateway(config: &str) -> Result<Self> {
+    fn start_gateway(cores: Cores, config: &str) -> Result<Self> {
         let (listen, admin) = (free_port()?, free_port()?);
         let (address, admin) = (format!("127.0.0.1:{listen}"), format!("127.0.0.1:{admin}"));
         let directory = std::env::temp_dir().join(format!("fuseline-bench-program-{listen}"));
         fs::create_dir_all(&directory)?;
         fs::write(directory.join("fuseline.toml"), config)?;
-        let child = Command::new(Self::program()?)
+        let child = cores
+            .command(Self::program()?)
             .args(["serve", "--listen", &address, "--admin-listen", &admin])
             .args(["--log-format", "json"])
             .current_dir(&directory)
@@ -109,12 +156,44 @@ impl Server {
 
     /// The same, not yet listening.
     pub(crate) fn starting_gateway(provider: &str) -> Result<Self> {
-        Self::start_gateway(&config(SILENT, provider))
+        Self::start_gateway(Cores::All, &config(SILENT, provider))
     }
 
     /// The gateway as it is shipped.
     pub(crate) fn program() -> Result<PathBuf> {
         Ok(std::env::current_exe()?.with_file_name("fuseline"))
+    }
+
+    /// Any other program that is to listen there. What it says goes to the file `log` in its directory.
+    pub(crate) async fn other(
+        mut command: Command,
+        address: String,
+        directory: PathBuf,
+    ) -> Result<Self> {
+        let path = directory.join("log");
+        let log = fs::File::create(&path)?;
+        let mut child = command
+            .current_dir(&directory)
+            .stdin(Stdio::null())
+            .stdout(log.try_clone()?)
+            .stderr(log)
+            .kill_on_drop(true)
+            .spawn()?;
+        for _ in 0..ATTEMPTS {
+            if wait_for(&address).await.is_ok() {
+                return Ok(Self {
+                    address,
+                    admin: String::new(),
+                    child,
+                    directory: Some(directory),
+                    is_nginx: false,
+                });
+            }
+            if let Some(status) = child.try_wait()? {
+                bail!("it ended with {status}, see {}", path.display());
+            }
+        }
+        bail!("it does not listen, see {}", path.display())
     }
 
     /// How much it has logged, in bytes.
@@ -227,14 +306,14 @@ fn paths(directory: &Path) -> [std::ffi::OsString; 4] {
     ]
 }
 
-fn nginx_config(port: u16, server: &str, upstream: &str) -> String {
+fn nginx_config(workers: u8, port: u16, server: &str, upstream: &str) -> String {
     let upstream = if upstream.is_empty() {
         String::new()
     } else {
         format!("upstream provider {{ server {upstream}; keepalive 256; }}")
     };
     format!(
-        "user root; daemon off; worker_processes 2; worker_rlimit_nofile 16384; pid nginx.pid; error_log stderr crit;
+        "user root; daemon off; worker_processes {workers}; worker_rlimit_nofile 16384; pid nginx.pid; error_log stderr crit;
          events {{ worker_connections 8192; }}
          http {{
            access_log off; keepalive_requests 100000000; {upstream}

@@ -12,13 +12,11 @@ use anyhow::{Context as _, Result, ensure};
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper::Request;
-use hyper::client::conn::http1::{SendRequest, handshake};
-use hyper_util::rt::TokioIo;
-use tokio::net::TcpStream;
+use hyper::client::conn::http1::SendRequest;
 use tokio::process::Command;
 
+use crate::pace::{connect, percentile};
 use crate::process::{Server, free_port, wait_for};
-use crate::servers::spawn;
 
 /// One call in so many fails.
 const FAILS: u32 = 20;
@@ -101,8 +99,8 @@ async fn measure_before(upstream: &Server, folder: &Path, effort: Effort) -> Res
         for variant in &mut variants {
             let mut took = call_alone(&variant.server.address, effort.calls).await?;
             took.sort_by(f64::total_cmp);
-            variant.p50.push(at(&took, 50));
-            variant.p99.push(at(&took, 99));
+            variant.p50.push(percentile(&took, 50));
+            variant.p99.push(percentile(&took, 99));
         }
     }
     let mut commands = Vec::new();
@@ -179,12 +177,8 @@ struct Caller {
 
 impl Caller {
     async fn connect(address: &str) -> Result<Self> {
-        let stream = TcpStream::connect(address).await?;
-        stream.set_nodelay(true)?;
-        let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-        spawn(async move { drop(connection.await) });
         Ok(Self {
-            sender,
+            sender: connect(address).await?,
             host: address.to_owned(),
             calls: 0,
         })
@@ -328,11 +322,5 @@ fn print(variants: &[Variant], commands: &[Commands]) {
 
 fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
-    at(&values, 50)
-}
-
-/// The value that so many of a hundred are below; of sorted ones.
-fn at(sorted: &[f64], percent: usize) -> f64 {
-    let place = sorted.len() * percent / 100;
-    sorted.get(place).copied().unwrap_or(f64::NAN)
+    percentile(&values, 50)
 }

@@ -142,14 +142,16 @@ mod tests {
 
     use super::*;
 
-    /// Hands on what is written, once somebody lets it.
+    /// Hands on what is written, once somebody lets it, and tells when it is asked to.
     struct Gate {
+        asked: mpsc::Sender<()>,
         open: mpsc::Receiver<()>,
         written: Arc<Mutex<Vec<u8>>>,
     }
 
     impl Write for Gate {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _nobody_listens = self.asked.send(());
             let _open = self.open.recv();
             self.written.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -165,6 +167,7 @@ mod tests {
         let (opener, open) = mpsc::channel();
         let written = Arc::default();
         let gate = Gate {
+            asked: mpsc::channel().0,
             open,
             written: Arc::clone(&written),
         };
@@ -180,23 +183,27 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_an_output_that_takes_nothing() {
+        let (asked, is_asked) = mpsc::channel();
         let (opener, open) = mpsc::channel();
         let written = Arc::default();
         let gate = Gate {
+            asked,
             open,
             written: Arc::clone(&written),
         };
         let (mut sink, guard) = Sink::over(gate).unwrap();
         let line = [b'x'; 1 << 16];
+        assert_eq!(sink.write(&line).unwrap(), line.len());
+        is_asked.recv().unwrap();
         for _ in 0..4 * MOST / line.len() {
             assert_eq!(sink.write(&line).unwrap(), line.len());
         }
         let waiting = sink.0.lock();
-        assert!(waiting.bytes.len() <= MOST && waiting.lost > 0);
+        let lost = 3 * MOST / line.len();
+        assert_eq!((waiting.bytes.len(), waiting.lost), (MOST, lost as u64));
         drop(waiting);
         drop(opener);
         drop(guard);
-        let written = written.lock().unwrap().len();
-        assert!((MOST / 2..=2 * MOST).contains(&written), "{written}");
+        assert_eq!(written.lock().unwrap().len(), line.len() + MOST);
     }
 }
