@@ -77,7 +77,7 @@ async fn a_hang_up_and_a_command_reload_and_a_file_that_is_gone_is_refused() {
     assert_eq!(told["changed"], Value::Array(Vec::new()));
     assert!(has("config_last_reload_successful 1").await);
 
-    let lines = serving.kill();
+    let lines = serving.stop();
     let of = |message: &str| -> Vec<_> {
         let lines = lines.iter().filter(|line| line["message"] == message);
         lines.cloned().collect()

@@ -73,10 +73,17 @@ impl Serving {
         })
     }
 
-    /// `kill -9`. Gives back what it logged until then.
+    /// `kill -9`. Gives back what it logged until then, maybe without the last few milliseconds.
     pub(crate) fn kill(mut self) -> Vec<Value> {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+        self.log.take().unwrap().join().unwrap()
+    }
+
+    /// SIGTERM, as an operator ends it. Gives back all that it logged.
+    pub(crate) fn stop(mut self) -> Vec<Value> {
+        signal(self.child.id(), "TERM");
+        assert!(self.child.wait().unwrap().success());
         self.log.take().unwrap().join().unwrap()
     }
 
