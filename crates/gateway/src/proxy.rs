@@ -307,7 +307,7 @@ impl Proxy {
         let written = self.route(call).and_then(|route| route.budget);
         if written.is_none() {
             // And half as much again for whoever comes after it.
-            let first_tokens = ways.iter().map(|way| way.timeouts.first_token);
+            let first_tokens = ways.iter().map(|way| way.aim.timeouts.first_token);
             let needed = first_tokens.map(|time| time.saturating_mul(3) / 2);
             limits.budget = needed.fold(limits.budget, Duration::max);
         }

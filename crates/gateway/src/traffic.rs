@@ -168,11 +168,10 @@ impl Traffic {
         let mut connection = std::pin::pin!(connection);
         let mut gone = std::pin::pin!(watch.gone());
         // Asked to end before it has read anything, hyper closes at once, whatever is on its way.
-        let mut leave = std::pin::pin!(async {
-            self.tasks.draining().await;
+        let mut first_word = std::pin::pin!(async {
             let _is_silent = timeout(FIRST_WORD, has_asked.notified()).await;
         });
-        let (mut is_draining, mut is_ending) = (false, false);
+        let (mut is_draining, mut is_leaving, mut is_ending) = (false, false, false);
         loop {
             tokio::select! {
                 biased;
@@ -183,12 +182,13 @@ impl Traffic {
                     return;
                 }
                 gone = gone.as_mut() => return tracing::trace!(?gone, "a caller is gone"),
-                () = leave.as_mut(), if !is_draining => {
-                    is_draining = true;
+                () = self.tasks.draining(), if !is_draining => is_draining = true,
+                () = first_word.as_mut(), if is_draining && !is_leaving => {
+                    is_leaving = true;
                     connection.as_mut().graceful_shutdown();
                 }
                 // His call learns of it as soon as the connection is asked again.
-                () = self.tasks.ending(), if !is_ending => {
+                () = self.tasks.ending(), if is_draining && !is_ending => {
                     is_ending = true;
                     caller.end();
                 }

@@ -6,15 +6,17 @@ mod tally;
 mod text;
 
 use std::fmt::{Display, Write as _};
+use std::sync::Arc;
 use std::time::Duration;
 
-use fuseline_core::{Clock, Kind, Reason, Registry, Scopes, State, Tick};
+use fuseline_core::{Clock, Kind, Reason, Registry, State, Tick};
 use fuseline_llm::{Price, Target, Usage, Verdict};
 use fuseline_telemetry::{CallOutcome, CallSpan, Metrics, Upstream};
 use http::header::{HeaderMap, HeaderName, HeaderValue};
 use http::{StatusCode, Uri};
 use tokio::sync::oneshot;
 
+use super::aim::Aim;
 use super::guard::state_of;
 use super::story::Story;
 use super::streamed::Streamed;
@@ -23,7 +25,8 @@ use crate::caller::Caller;
 pub(crate) use purpose::Delivered;
 use purpose::Purpose;
 use tally::{Tally, Told};
-use text::{MAX_WHY, header_text, new_id};
+pub(crate) use text::header_text;
+use text::{MAX_WHY, new_id};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-fuseline-request-id");
 const ATTEMPTS: HeaderName = HeaderName::from_static("x-fuseline-attempts");
@@ -32,6 +35,9 @@ const DEGRADED: HeaderName = HeaderName::from_static("x-fuseline-degraded");
 const TARGET: HeaderName = HeaderName::from_static("x-fuseline-target");
 const BREAKER: HeaderName = HeaderName::from_static("x-fuseline-breaker");
 const WHY: HeaderName = HeaderName::from_static("x-fuseline-why");
+
+/// Who answers where no target does.
+const NOBODY: &str = "none";
 
 /// One call's own record.
 pub(crate) struct Context {
@@ -45,9 +51,8 @@ pub(crate) struct Context {
     attempts: u32,
     /// Among them those whose connection was dead, which count for nothing.
     replaced: u32,
-    target: Option<Target>,
-    /// Its breakers.
-    scopes: Option<Scopes>,
+    /// Where the answer comes from, as far as is known.
+    aim: Option<Arc<Aim>>,
     /// Where the latest attempt was sent.
     address: Option<Uri>,
     answerer: Answerer,
@@ -108,8 +113,7 @@ impl Context {
             caller,
             attempts: 0,
             replaced: 0,
-            target: None,
-            scopes: None,
+            aim: None,
             address: None,
             answerer: Answerer::First,
             kind: Some(Kind::Cancelled),
@@ -154,14 +158,18 @@ impl Context {
         self.attempt_began = self.now();
         self.kind = Some(Kind::Cancelled);
         self.used = Usage::default();
-        if let Some(target) = &self.target {
-            self.tally.begin(target, self.registry.now());
+        if let Some(aim) = &self.aim {
+            self.tally.begin(&aim.target, self.attempt_began);
         }
     }
 
     /// The attempt that was begun last is sent to this address.
     pub(crate) fn sent_to(&mut self, address: &Uri) {
         self.address = Some(address.clone());
+    }
+
+    pub(crate) const fn is_traced(&self) -> bool {
+        self.span.is_some()
     }
 
     /// What is asked for, and of which model.
@@ -196,8 +204,7 @@ impl Context {
     }
 
     fn is_at(&mut self, way: &Way<'_>) {
-        self.target = Some(way.target.clone());
-        self.scopes = way.scopes.clone();
+        self.aim = Some(Arc::clone(&way.aim));
     }
 
     /// Nobody answers, and the call is served from what was answered before.
@@ -206,7 +213,7 @@ impl Context {
             "answered from the cache, {} s old",
             age.as_secs()
         ));
-        self.target = None;
+        self.aim = None;
         self.price = None;
         self.answerer = Answerer::Cache;
         self.kind = None;
@@ -215,7 +222,7 @@ impl Context {
     /// Nobody answers, and the call waits.
     pub(crate) fn queued(&mut self, id: &str) {
         self.because(format_args!("queued as {id}"));
-        self.target = None;
+        self.aim = None;
         self.price = None;
         self.answerer = Answerer::Queue;
         self.kind = Some(Kind::Local);
@@ -235,8 +242,8 @@ impl Context {
     pub(crate) fn ended(&mut self, kind: Option<Kind>) {
         self.kind = kind;
         let told = self.told(kind, self.status.map(|status| status.as_u16()));
-        if let Some(target) = &self.target {
-            self.tally.end(target, &told);
+        if let Some(aim) = &self.aim {
+            self.tally.end(&aim.target, &told);
         }
     }
 
@@ -310,8 +317,8 @@ impl Context {
     /// The attempt that was begun last had a dead connection, and is made again.
     pub(crate) fn replaced(&mut self) {
         self.replaced += 1;
-        if let Some(target) = &self.target {
-            self.tally.forget(target);
+        if let Some(aim) = &self.aim {
+            self.tally.forget(&aim.target);
         }
     }
 
@@ -337,7 +344,11 @@ impl Context {
         if let Some(degraded) = self.answerer.degraded() {
             add(DEGRADED, header_text(degraded));
         }
-        add(TARGET, header_text(&self.target_name()));
+        let none = HeaderValue::from_static(NOBODY);
+        add(
+            TARGET,
+            self.aim.as_ref().map_or(none, |aim| aim.name.clone()),
+        );
         let breaker = HeaderValue::from_static(self.breaker_state());
         add(BREAKER, breaker);
         let why = match (self.why.is_empty(), self.attempts) {
@@ -349,16 +360,16 @@ impl Context {
     }
 
     fn target_name(&self) -> String {
-        let name = |target: &Target| [target.provider(), "/", target.model()].concat();
-        self.target.as_ref().map_or_else(|| "none".to_owned(), name)
+        let name = |aim: &Arc<Aim>| [aim.target.provider(), "/", aim.target.model()].concat();
+        self.aim.as_ref().map_or_else(|| NOBODY.to_owned(), name)
     }
 
     /// The worst state among the target's breakers.
     fn breaker_state(&self) -> &'static str {
-        match (&self.target, &self.scopes) {
-            (None, _) => "none",
-            (Some(_), None) => State::Closed.as_str(),
-            (Some(_), Some(scopes)) => state_of(scopes, self.now()).as_str(),
+        match self.aim.as_ref().map(|aim| &aim.scopes) {
+            None => NOBODY,
+            Some(None) => State::Closed.as_str(),
+            Some(Some(scopes)) => state_of(scopes, self.now()).as_str(),
         }
     }
 

@@ -69,7 +69,7 @@ impl<'c> Course<'c> {
     pub(crate) fn new(proxy: &'c Proxy, call: &'c Call, context: &'c mut Context) -> Self {
         let now = context.now();
         let (ways, detours) = proxy.ways(call, context, now);
-        let targets = ways.iter().map(|way| way.target.clone()).collect();
+        let targets = ways.iter().map(|way| way.aim.target.clone()).collect();
         let limits = proxy.limits_over(call, &ways);
         let is_hurried = limits.budget == call.budget;
         let mut plan = Plan::new(targets, limits, proxy.seed(), now).with_detours(detours);
@@ -170,7 +170,7 @@ impl<'c> Course<'c> {
             let way = self.ways.get(at)?;
             let own = u32::from(attempt.doubt.is_some());
             let others = way.seat.as_ref()?.doubts().saturating_sub(own);
-            Some(others > 0 && way.scopes.as_ref()?.trips_with(others + 1, now))
+            Some(others > 0 && way.aim.scopes.as_ref()?.trips_with(others + 1, now))
         };
         if standing == Standing::Current && is_doubtful() == Some(true) {
             Standing::Doubtful
@@ -211,7 +211,7 @@ impl<'c> Course<'c> {
     /// A place at the target and leave from its breakers.
     fn leave(&mut self, at: usize, now: Tick) -> Option<Driven> {
         let way = self.ways.get(at)?;
-        let (scopes, terms) = (way.scopes.as_ref()?, self.terms(way, now));
+        let (scopes, terms) = (way.aim.scopes.as_ref()?, self.terms(way, now));
         let place = way.seat.as_ref().map(|seat| seat.take(now));
         let begun = match place {
             Some(None) => None,
@@ -266,7 +266,7 @@ impl<'c> Course<'c> {
         self.last = verdict.evidence.status();
         let Some(way) = self.ways.get(at) else { return };
         self.context
-            .ended_at(&way.target, verdict.kind, verdict.evidence.status());
+            .ended_at(&way.aim.target, verdict.kind, verdict.evidence.status());
         if let Some(kind) = verdict.kind {
             self.context.failed(way.to_string(), kind, verdict);
         }
@@ -290,7 +290,7 @@ impl<'c> Course<'c> {
         let Some(way) = self.ways.get(at) else {
             return false;
         };
-        let provider = way.target.provider();
+        let provider = way.aim.target.provider();
         let stands = self.proxy.lasting.outage.note(provider, evidence, now);
         if stands && !self.context.why().contains(OURS) {
             self.context.because(OURS);

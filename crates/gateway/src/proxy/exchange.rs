@@ -1,5 +1,6 @@
 //! One attempt on the wire: sent, waited for under its time limits, and what came back judged.
 
+use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
@@ -10,7 +11,7 @@ use fuseline_llm::{
 use http::header::CONTENT_TYPE;
 use http::{Request, response};
 use http_body_util::{BodyExt as _, Full};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
 use super::client::{Pool, Received};
 use super::coding::{Readable, is_coded};
@@ -73,13 +74,14 @@ impl Exchange<'_> {
     ) -> Came {
         let (sent, since) = (attempt.now(), Instant::now());
         let limit = self.judge.limits.until_read(self.facts.shape());
-        let response = match timeout_at(since + limit.after, pool.request(request)).await {
-            Ok(Ok(response)) => response,
-            Ok(Err(failure)) => {
+        let mut timer = std::pin::pin!(sleep_until(since + limit.after));
+        let response = match before(&mut timer, pool.request(request)).await {
+            Some(Ok(response)) => response,
+            Some(Err(failure)) => {
                 attempt.reuse = failure.reuse_after();
                 return Came::Nothing(attempt.fault(failure.fault()));
             }
-            Err(_) => return self.late(attempt, limit),
+            None => return self.late(attempt, limit),
         };
         let now = attempt.now();
         attempt.head(response.status().as_u16(), now);
@@ -89,7 +91,7 @@ impl Exchange<'_> {
             return Came::Nothing(self.judge(attempt, &head, Body::Unread));
         }
         if !is_good(head.status) {
-            return self.failure(attempt, head, body, since + limit.after).await;
+            return self.failure(attempt, head, body, &mut timer).await;
         }
         if let Some((dialect, framing)) = self.language(&head) {
             let Limits {
@@ -110,7 +112,7 @@ impl Exchange<'_> {
                 usage: Usage::default(),
             });
         }
-        self.plain(attempt, head, body, since, limit).await
+        self.plain(attempt, head, body, &mut timer, limit).await
     }
 
     /// Reads a stream until it is committed, or has ended without that.
@@ -171,17 +173,17 @@ impl Exchange<'_> {
         attempt: &mut Driven,
         head: response::Parts,
         body: Received,
-        deadline: Instant,
+        timer: &mut Pin<&mut Sleep>,
     ) -> Came {
         let mut read = BytesMut::new();
         let reading = read_up_to(READ_FAILURE, attempt, body, &mut read);
-        let reading = timeout_at(deadline, reading).await;
+        let reading = before(timer, reading).await;
         let begun = read.freeze();
-        let is_whole = matches!(reading, Ok(Ok(None)));
+        let is_whole = matches!(reading, Some(Ok(None)));
         let readable = Readable::new(&head.headers, &begun, is_whole).await;
         let verdict = self.judge(attempt, &head, readable.as_body());
         match reading {
-            Ok(Ok(rest)) => {
+            Some(Ok(rest)) => {
                 let usage = Usage::default();
                 let answer = Answer {
                     head,
@@ -192,7 +194,7 @@ impl Exchange<'_> {
                 Came::Answered(answer, verdict)
             }
             // One that breaks off has said by its status and its first words what it is.
-            Ok(Err(_)) | Err(_) => Came::Nothing(verdict),
+            Some(Err(_)) | None => Came::Nothing(verdict),
         }
     }
 
@@ -202,15 +204,15 @@ impl Exchange<'_> {
         attempt: &mut Driven,
         head: response::Parts,
         body: Received,
-        since: Instant,
+        timer: &mut Pin<&mut Sleep>,
         limit: Limit,
     ) -> Came {
         let mut read = BytesMut::new();
         let reading = read_up_to(READ_WHOLE, attempt, body, &mut read);
-        let reading = timeout_at(since + limit.after, reading).await;
+        let reading = before(timer, reading).await;
         let begun = read.freeze();
         match reading {
-            Ok(Ok(None)) => {
+            Some(Ok(None)) => {
                 let readable = Readable::new(&head.headers, &begun, true).await;
                 let verdict = self.judge(attempt, &head, readable.as_body());
                 let usage = self.usage(readable.as_body());
@@ -224,7 +226,7 @@ impl Exchange<'_> {
                 Came::Answered(answer, verdict)
             }
             // Too long to be kept: the caller gets it as it comes, and its end gives the verdict.
-            Ok(Ok(Some(rest))) => {
+            Some(Ok(Some(rest))) => {
                 let rest = Flow::Unwatched(rest);
                 let usage = Usage::default();
                 Came::Opened(Answer {
@@ -234,8 +236,8 @@ impl Exchange<'_> {
                     usage,
                 })
             }
-            Ok(Err(_)) => Came::Nothing(attempt.fault(Fault::Reset)),
-            Err(_) => self.late(attempt, limit),
+            Some(Err(_)) => Came::Nothing(attempt.fault(Fault::Reset)),
+            None => self.late(attempt, limit),
         }
     }
 
@@ -273,6 +275,15 @@ impl Exchange<'_> {
         let is_stream =
             Framing::of_content_type(kind).is_some_and(|framing| framing != Framing::JsonArray);
         is_stream || self.facts.operation() == Operation::Other
+    }
+}
+
+/// What comes of a future before the timer goes off; none where it did not come in time.
+async fn before<T>(timer: &mut Pin<&mut Sleep>, future: impl Future<Output = T>) -> Option<T> {
+    tokio::select! {
+        biased;
+        output = future => Some(output),
+        () = timer.as_mut() => None,
     }
 }
 

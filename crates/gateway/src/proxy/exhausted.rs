@@ -93,7 +93,7 @@ impl<'c> Exhausted<'c> {
                 OnExhausted::Elsewhere(elsewhere) if may_go_on => {
                     let further = self.ways_to(elsewhere, ways, context);
                     (!further.is_empty()).then(|| {
-                        plan.extend(further.iter().map(|way| way.target.clone()));
+                        plan.extend(further.iter().map(|way| way.aim.target.clone()));
                         ways.extend(further);
                         let now = context.now();
                         Left::Step(plan.next(|target| admit(ways, context, target, now), now))
@@ -157,7 +157,7 @@ impl<'c> Exhausted<'c> {
         });
         let is_new = |way: &Way<'_>| {
             let mut offered = known.iter().filter(|other| !other.is_aside);
-            !offered.any(|other| other.target.is_same_model(&way.target))
+            !offered.any(|other| other.aim.target.is_same_model(&way.aim.target))
         };
         ways.filter(is_new).collect()
     }

@@ -5,6 +5,7 @@ use std::time::Duration;
 use fuseline_llm::Fallback;
 use http::header::{HeaderMap, HeaderName};
 
+use super::headers::OURS;
 use super::refusal::Refusal;
 
 const FALLBACK_HEADER: HeaderName = HeaderName::from_static("x-fuseline-fallback");
@@ -23,8 +24,24 @@ pub(super) struct Steering {
     pub(super) is_repeated: bool,
 }
 
+impl Default for Steering {
+    fn default() -> Self {
+        Self {
+            route: None,
+            fallback: Fallback::On,
+            budget: Duration::MAX,
+            is_repeated: false,
+        }
+    }
+}
+
 impl Steering {
     pub(super) fn of(headers: &HeaderMap) -> Result<Self, Refusal> {
+        // Hardly any call says any of it, and looking once through its headers is quicker than looking each up.
+        let is_ours = |name: &HeaderName| name.as_str().starts_with(OURS) || *name == RETRY_COUNT;
+        if !headers.keys().any(is_ours) {
+            return Ok(Self::default());
+        }
         let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
         let off = text(FALLBACK_HEADER).is_some_and(|value| value.eq_ignore_ascii_case("off"));
         let fallback = if off { Fallback::Off } else { Fallback::On };

@@ -39,6 +39,9 @@ pub(super) fn begin(
     request: &mut Request<Full<Bytes>>,
     context: &mut Context,
 ) {
+    if !context.is_traced() {
+        return;
+    }
     let base = &way.upstream.base;
     let usual_port = if base.scheme_str() == Some("http") {
         80
@@ -46,9 +49,9 @@ pub(super) fn begin(
         443
     };
     let to = Upstream {
-        name: way.target.provider(),
+        name: way.aim.target.provider(),
         provider: provider(&way.upstream.rules, way.upstream.protocol),
-        model: way.target.model(),
+        model: way.aim.target.model(),
         host: base.host().unwrap_or_default(),
         port: base.port_u16().unwrap_or(usual_port),
         is_stream: call.facts.shape() == Shape::Stream,

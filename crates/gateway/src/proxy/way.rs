@@ -5,20 +5,20 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fuseline_core::{Kind, Reason, ScopedRejection, Scopes, Tick};
+use fuseline_core::{Kind, Reason, ScopedRejection, Tick};
 use fuseline_llm::{Admission, Detours, OnFailure, Owner, Price, Target, credential_id};
 use http::header::HeaderValue;
 use secrecy::ExposeSecret as _;
 
-use super::aim::Aim;
-use super::context::{Answerer, Context};
+use super::aim::{Aim, Keyed};
+use super::context::{Answerer, Context, header_text};
 use super::headers::CREDENTIALS;
 use super::ingress::{Call, Origin};
 use super::order::model_at;
 use super::roster::{Roster, Seat, Stop};
 use super::upstream::{Keys, Upstream, key_in};
 use super::{BuildError, Proxy};
-use crate::config::{self, Credential, Provider, Timeouts};
+use crate::config::{self, Credential, Provider};
 
 /// Under this name stand the calls that no model is named in.
 pub(super) const NO_MODEL: &str = "-";
@@ -28,11 +28,7 @@ pub(super) const NO_ROOM: Duration = Duration::from_secs(1);
 
 /// A target, its breakers, and how it is called.
 pub(crate) struct Way<'p> {
-    pub(crate) target: Target,
-    /// None where there is no room for its breaker.
-    pub(crate) scopes: Option<Scopes>,
-    /// Of an attempt there.
-    pub(crate) timeouts: Timeouts,
+    pub(crate) aim: Arc<Aim>,
     pub(crate) upstream: &'p Upstream,
     /// None = the caller's own.
     pub(crate) key: Option<&'p HeaderValue>,
@@ -62,6 +58,7 @@ impl Way<'_> {
     /// Whether its breakers would let a call pass now.
     pub(crate) fn admits(&self, now: Tick) -> bool {
         let says = self
+            .aim
             .scopes
             .as_ref()
             .map(|scopes| Admission::of(scopes, now));
@@ -71,7 +68,8 @@ impl Way<'_> {
 
 impl fmt::Display for Way<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.target.provider(), self.target.model())
+        let target = &self.aim.target;
+        write!(f, "{}/{}", target.provider(), target.model())
     }
 }
 
@@ -123,9 +121,13 @@ impl Proxy {
             };
             let ways_there = self.ways_at(call, stop, answerer, now);
             for way in ways_there.filter(|way| call.may_go(way)) {
-                let known = ways.iter().position(|other| other.target == way.target);
+                let known = ways
+                    .iter()
+                    .position(|other| other.aim.target == way.aim.target);
                 let place = known.unwrap_or(ways.len());
-                by_stop.entry(at).or_default().push(place);
+                if !roster.on.is_empty() {
+                    by_stop.entry(at).or_default().push(place);
+                }
                 if known.is_none() {
                     detours.contexts.push(self.room(call, &stop.target));
                     ways.push(Way {
@@ -164,7 +166,7 @@ impl Proxy {
             // Of its callers' keys nothing is remembered.
             _ => self.aims(call, target, now).into(),
         };
-        self.ways_along(aims.to_vec(), target, answerer)
+        self.ways_along(aims, target, answerer)
     }
 
     /// The ways to a target that stands in no roster, one for each key.
@@ -175,23 +177,20 @@ impl Proxy {
         answerer: Answerer,
         now: Tick,
     ) -> impl Iterator<Item = Way<'p>> + use<'p> {
-        self.ways_along(self.aims(call, target, now), target, answerer)
+        self.ways_along(self.aims(call, target, now).into(), target, answerer)
     }
 
     fn ways_along<'p>(
         &'p self,
-        aims: Vec<Aim>,
+        aims: Keyed,
         target: &'p config::Target,
         answerer: Answerer,
     ) -> impl Iterator<Item = Way<'p>> + use<'p> {
         let upstream = self.upstreams.get(&target.provider);
-        let aims = aims.into_iter().enumerate();
-        aims.filter_map(move |(at, aim)| {
+        (0..aims.len()).filter_map(move |at| {
             let upstream = upstream?;
             Some(Way {
-                target: aim.target,
-                scopes: aim.scopes,
-                timeouts: aim.timeouts,
+                aim: Arc::clone(aims.get(at)?),
                 upstream,
                 key: upstream.keys.header(at),
                 model: target.model.as_deref(),
@@ -206,18 +205,19 @@ impl Proxy {
     }
 
     /// A target under each key that its provider is called with.
-    fn aims(&self, call: &Call, target: &config::Target, now: Tick) -> Vec<Aim> {
+    fn aims(&self, call: &Call, target: &config::Target, now: Tick) -> Vec<Arc<Aim>> {
         let (provider, model) = (target.provider.as_str(), model_at(call, target));
         let aim = |id: &str, owner| {
             let target = Target::new(provider, model, id, owner);
             let scopes = self.guards.scopes(&self.config, &target, now);
             let scopes = scopes.inspect_err(|error| tracing::warn!(%error, "a call is refused"));
             let route = self.route(call);
-            Aim {
+            Arc::new(Aim {
+                name: header_text(&[provider, "/", model].concat()),
                 target,
                 scopes: scopes.ok(),
                 timeouts: self.config.timeouts(provider, Some(model), route),
-            }
+            })
         };
         match self.upstreams.get(provider).map(|upstream| &upstream.keys) {
             None => Vec::new(),
@@ -264,10 +264,11 @@ pub(super) fn admit(
     target: &Target,
     now: Tick,
 ) -> Admission {
-    let Some(way) = ways.iter_mut().find(|way| way.target == *target) else {
+    let Some(way) = ways.iter_mut().find(|way| way.aim.target == *target) else {
         return Admission::Refused(Duration::ZERO);
     };
-    let Some(scopes) = &way.scopes else {
+    let aim = Arc::clone(&way.aim);
+    let Some(scopes) = &aim.scopes else {
         return Admission::Refused(NO_ROOM);
     };
     let admission = Admission::of(scopes, now);

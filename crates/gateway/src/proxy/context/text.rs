@@ -31,7 +31,7 @@ pub(super) fn new_id() -> String {
 }
 
 /// Text that any HTTP client can read.
-pub(super) fn header_text(text: &str) -> HeaderValue {
+pub(crate) fn header_text(text: &str) -> HeaderValue {
     let is_readable = |byte: u8| (b' '..=b'~').contains(&byte);
     if text.len() <= MAX_WHY && text.bytes().all(is_readable) {
         return HeaderValue::from_str(text).unwrap_or(UNREADABLE);

@@ -62,7 +62,7 @@ impl<'c> Course<'c> {
         self.name(request.headers_mut());
         trace::begin(self.call, way, &mut request, self.context);
         self.context.sent_to(request.uri());
-        let limits = self.limits(&way.timeouts, self.context.now());
+        let limits = self.limits(&way.aim.timeouts, self.context.now());
         tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");
         let exchange = Exchange {
             facts: &self.call.facts,
@@ -77,7 +77,7 @@ impl<'c> Course<'c> {
         let clients = &self.proxy.clients;
         Ok(Prepared {
             exchange,
-            pool: clients.with_connect_timeout(way.timeouts.connect, reuse),
+            pool: clients.with_connect_timeout(way.aim.timeouts.connect, reuse),
             request,
         })
     }
@@ -88,19 +88,23 @@ impl<'c> Course<'c> {
             self.context.answered(way);
             self.context
                 .caller()
-                .set_write_idle(way.timeouts.write_idle);
+                .set_write_idle(way.aim.timeouts.write_idle);
         }
     }
 
     /// What an attempt there goes by.
     pub(super) fn terms(&self, way: &Way<'_>, now: Tick) -> Terms {
-        let policy = way.scopes.as_ref().map(|scopes| &scopes.policies().model);
+        let policy = way
+            .aim
+            .scopes
+            .as_ref()
+            .map(|scopes| &scopes.policies().model);
         let shape = self.call.facts.shape();
         Terms {
             operation: self.call.facts.operation(),
             shape,
             count: policy.map_or(Count::Call, Policy::count),
-            limit: self.limits(&way.timeouts, now).silence(shape),
+            limit: self.limits(&way.aim.timeouts, now).silence(shape),
             probe_proof: policy.map_or(Duration::ZERO, Policy::probe_proof),
             cancel_counts_after: self.proxy.config.limits.cancel_counts_after,
         }
@@ -118,7 +122,7 @@ impl<'c> Course<'c> {
         let admits = |target: &Target| {
             self.ways
                 .iter()
-                .any(|way| way.target == *target && way.admits(now))
+                .any(|way| way.aim.target == *target && way.admits(now))
         };
         let limits = if self.plan.has_others(admits) {
             limits.before_others()
