@@ -105,7 +105,7 @@ impl Found {
         let of = |name: &str| format!("{key}.{name}");
         self.check(is_share(well), &of("well"), well, "0.0001 to 0.9999");
         let is_above = is_share(ill) && (ill > well || !is_share(well));
-        let above = "above `well`, at most 0.9999";
+        let above = "more than `well`, at most 0.9999";
         self.check(is_above, &of("ill"), ill, above);
         let allowed = (100.0..=1e15).contains(&calls);
         let key = of("calls_per_false_alarm");
@@ -322,7 +322,7 @@ mod tests {
                 calls_per_false_alarm,
             })
         };
-        let ill = "must be above `well`, at most 0.9999";
+        let ill = "must be more than `well`, at most 0.9999";
         for (rule, message) in [
             (
                 cusum(0.0, 0.1, 1e8),
