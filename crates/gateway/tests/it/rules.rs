@@ -9,7 +9,7 @@ use crate::support::{breaker, chat, gateway, openai, route, send};
 async fn calls_until_open(gateway: &Gateway) -> Option<usize> {
     for call in 1..=100 {
         send(gateway.addr(), chat()).await;
-        if breaker(gateway, "a").await["state"] == "open" {
+        if breaker(gateway, "a/m").await["state"] == "open" {
             return Some(call);
         }
     }
@@ -36,10 +36,10 @@ async fn a_cusum_rule_opens_where_one_call_in_five_fails_and_the_defaults_do_not
         ),
     ] {
         let mock = Mock::start(Script::cycle(replies())).await.unwrap();
-        let routes = route(&["a"]) + "retries = 0\n";
-        let gateway = gateway(&format!("{}{routes}{rules}", openai("a", &mock.url()))).await;
+        let provider = openai("a", &mock.url());
+        let gateway = gateway(&format!("{provider}{}{rules}", route(&["a"]))).await;
         assert_eq!(calls_until_open(&gateway).await, opens, "{rules}");
-        let view = breaker(&gateway, "a").await;
+        let view = breaker(&gateway, "a/m").await;
         if opens.is_some() {
             assert_eq!(view["why"]["cause"], "cusum", "{view}");
             assert!(
