@@ -4,6 +4,7 @@ mod admin;
 mod caller;
 pub mod cli;
 pub mod config;
+mod crew;
 mod fleet;
 mod live;
 pub mod log;
@@ -19,6 +20,7 @@ mod traffic;
 mod view;
 mod webhook;
 
+pub use crew::Crew;
 pub use live::{ReloadError, Reloaded};
 pub use proxy::BuildError;
 pub use server::{Gateway, StartError};

@@ -8,8 +8,10 @@ use fuseline_core::Registry;
 use fuseline_store::{Fleet, Pump};
 use fuseline_telemetry::{Otlp, OtlpError};
 use tokio::net::{TcpListener, TcpSocket};
+use tokio::runtime::Handle;
 
 use crate::config::{Config, Report};
+use crate::crew::Crew;
 use crate::fleet::Gauge;
 use crate::live::{Live, Reader, ReloadError, Reloaded};
 use crate::observe::{self, Feed};
@@ -38,6 +40,8 @@ pub struct Gateway {
     fleet: Option<Fleet>,
     /// None where no call is queued.
     desk: Option<Desk>,
+    /// Who serves the callers; none where the runtime does that it was started in.
+    crew: Option<Crew>,
     /// None where nothing is exported.
     otlp: Option<Otlp>,
     /// The exporter's, which has something to send when all others are done.
@@ -83,7 +87,7 @@ impl Gateway {
     /// # Errors
     /// When an address is taken, or a key cannot be sent as a header.
     pub async fn start(config: Config) -> Result<Self, StartError> {
-        Self::run(config, None).await
+        Self::run(config, None, None).await
     }
 
     /// As [`start`](Self::start), with what reads the configuration anew at each [`reload`](Self::reload). It is given the
@@ -95,10 +99,27 @@ impl Gateway {
         config: Config,
         read: impl Fn(&Config) -> Report + Send + Sync + 'static,
     ) -> Result<Self, StartError> {
-        Self::run(config, Some(Arc::new(read))).await
+        Self::run(config, Some(Arc::new(read)), None).await
     }
 
-    async fn run(config: Config, reader: Option<Reader>) -> Result<Self, StartError> {
+    /// As [`start_reloadable`](Self::start_reloadable), with threads of their own for the callers. Everything else is done
+    /// by the runtime that this is called in.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_with(
+        crew: Crew,
+        config: Config,
+        read: impl Fn(&Config) -> Report + Send + Sync + 'static,
+    ) -> Result<Self, StartError> {
+        Self::run(config, Some(Arc::new(read)), Some(crew)).await
+    }
+
+    async fn run(
+        config: Config,
+        reader: Option<Reader>,
+        crew: Option<Crew>,
+    ) -> Result<Self, StartError> {
         let callers = bind("listen", config.listen)?;
         let operators = bind("admin_listen", config.admin_listen)?;
         let (is_kept, is_fleet) = (config.state.is_some(), config.fleet.is_some());
@@ -125,6 +146,7 @@ impl Gateway {
             pump,
             fleet,
             desk,
+            crew,
             otlp,
             courier: Tasks::default(),
         };
@@ -157,9 +179,30 @@ impl Gateway {
         let sending = proxy::send_on(Arc::clone(&live), gateway.tasks.clone());
         gateway.tasks.spawn(sending);
         let traffic = Traffic::new(live, gateway.tasks.clone());
-        gateway.tasks.spawn(traffic.accept(callers));
+        gateway.accept(&Arc::new(traffic), callers)?;
         tracing::info!(listen = %gateway.addr, admin_listen = %gateway.admin_addr, "serving");
         Ok(gateway)
+    }
+
+    /// Lets each of the crew accept callers, or where there is none, this runtime.
+    fn accept(&self, traffic: &Arc<Traffic>, callers: TcpListener) -> Result<(), StartError> {
+        let unusable = |cause| StartError::Listen {
+            key: "listen",
+            address: self.addr,
+            cause,
+        };
+        let callers = callers.into_std().map_err(unusable)?;
+        let here = Handle::current();
+        let hands = match &self.crew {
+            Some(crew) => crew.hands(),
+            None => std::slice::from_ref(&here),
+        };
+        for hand in hands {
+            let callers = callers.try_clone().map_err(unusable)?;
+            let _its = hand.enter();
+            self.tasks.spawn(Arc::clone(traffic).accept(callers));
+        }
+        Ok(())
     }
 
     /// Reads the configuration anew and goes by it from the next call on; calls in flight end as they began. Breakers keep

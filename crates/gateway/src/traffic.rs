@@ -57,20 +57,23 @@ impl Traffic {
     }
 
     /// Accepts callers until a drain begins, and then those who had come by then.
-    pub(crate) async fn accept(self, listener: TcpListener) {
-        let this = Arc::new(self);
+    pub(crate) async fn accept(self: Arc<Self>, listener: std::net::TcpListener) {
+        let listener = match TcpListener::from_std(listener) {
+            Ok(listener) => listener,
+            Err(error) => return tracing::error!(%error, "callers cannot be accepted"),
+        };
         let mut told = None;
         loop {
             let next = async {
-                let place = this.place(&mut told).await?;
+                let place = self.place(&mut told).await?;
                 Some((listener.accept().await, place))
             };
             let next = tokio::select! {
                 next = next => next,
-                () = this.tasks.draining() => return this.accept_the_last(listener),
+                () = self.tasks.draining() => return self.accept_the_last(listener),
             };
             match next {
-                Some((Ok((stream, _)), place)) => this.admit(stream, Some(place)),
+                Some((Ok((stream, _)), place)) => self.admit(stream, Some(place)),
                 Some((Err(error), _)) => {
                     // Out of file descriptors, mostly: a pause keeps the loop from spinning until some are free.
                     tracing::warn!(%error, "a connection could not be accepted");

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 
 use super::source::Source;
-use crate::Gateway;
 use crate::config::{Config, Severity};
 use crate::log;
+use crate::{Crew, Gateway};
 
 /// Run the gateway
 ///
@@ -40,15 +40,16 @@ impl Args {
         {
             tracing::warn!("{note}");
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
+        let crew = Crew::start()?;
+        let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()?;
-        runtime.block_on(serve(config, self.source))?;
+        runtime.block_on(serve(crew, config, self.source))?;
         Ok(ExitCode::SUCCESS)
     }
 }
 
-async fn serve(config: Config, source: Source) -> anyhow::Result<()> {
+async fn serve(crew: Crew, config: Config, source: Source) -> anyhow::Result<()> {
     let (mut interrupt, mut terminate, mut hang_up) = (
         signal(SignalKind::interrupt())?,
         signal(SignalKind::terminate())?,
@@ -57,7 +58,7 @@ async fn serve(config: Config, source: Source) -> anyhow::Result<()> {
     let pass_through = config.pass_through;
     let source = source.pinned();
     let read = move |in_force: &Config| source.load_after(in_force);
-    let gateway = Gateway::start_reloadable(config, read).await?;
+    let gateway = Gateway::start_with(crew, config, read).await?;
     greet(&gateway, pass_through);
     let mut stop = async || {
         tokio::select! {

@@ -11,12 +11,15 @@ use tokio::time::Instant;
 
 use super::line::Line;
 use crate::config::PoolSpec;
+use crate::crew;
 
 /// One authority.
 pub(super) struct Host {
     name: HeaderValue,
     settings: PoolSpec,
-    kept: Mutex<Kept>,
+    /// Of each thread of the crew, and of all others together.
+    crew: Box<[Mutex<Kept>]>,
+    others: Mutex<Kept>,
 }
 
 /// As many as calls were under way at once, until they have been idle for too long.
@@ -48,7 +51,8 @@ impl Host {
             // What is an authority is a header's value.
             name: name.unwrap_or(HeaderValue::from_static("")),
             settings,
-            kept: Mutex::default(),
+            crew: (1..crew::places()).map(|_| Mutex::default()).collect(),
+            others: Mutex::default(),
         }
     }
 
@@ -127,7 +131,12 @@ impl Host {
         kept.is_swept
     }
 
+    /// Those that this thread uses.
     fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        let own = crew::place().checked_sub(1);
+        let kept = own
+            .and_then(|own| self.crew.get(own))
+            .unwrap_or(&self.others);
+        kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
