@@ -40,7 +40,8 @@ export type TripRule =
   | { rule: "consecutive"; failures: number }
   | { rule: "window"; failures: number; window: Duration }
   | { rule: "rate"; threshold: number; window: Duration; minCalls: number }
-  | { rule: "slow"; slowerThan: Duration; threshold: number; window: Duration; minCalls: number };
+  | { rule: "slow"; slowerThan: Duration; threshold: number; window: Duration; minCalls: number }
+  | { rule: "cusum"; well?: number; ill?: number; callsPerFalseAlarm?: number };
 
 /** How failures of one kind count. */
 export interface KindSettings {

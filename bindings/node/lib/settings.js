@@ -20,6 +20,7 @@ const RULES = {
   window: new Set(["rule", "failures", "window"]),
   rate: new Set(["rule", "threshold", "window", "min_calls"]),
   slow: new Set(["rule", "slower_than", "threshold", "window", "min_calls"]),
+  cusum: new Set(["rule", "well", "ill", "calls_per_false_alarm"]),
 };
 const DURATIONS = new Set([
   ...["cooldown", "max_cooldown", "max_retry_after", "probe_timeout", "probe_proof", "ramp", "window", "slower_than"],

@@ -246,6 +246,19 @@ test("settings that cannot work are refused, all at once", () => {
   assert.throws(() => new Breaker("x", { judge: true }), /judge is boolean, must be a function/);
 });
 
+test("a cusum rule has defaults, and is refused where its shares are not in order", async () => {
+  const { breaker } = closed({ trip: [{ rule: "cusum" }] });
+  await failTimes(breaker, 9);
+  const [seen] = breaker.getStatus().rules;
+  assert.deepEqual([seen.rule, seen.observed, seen.threshold], ["cusum", 9, 9.142217048]);
+  await failTimes(breaker, 1);
+  assert.equal(breaker.state, "open");
+  const strict = closed({ trip: [{ rule: "cusum", well: 0.1, ill: 0.9, callsPerFalseAlarm: 100 }] }).breaker;
+  await failTimes(strict, 3);
+  assert.equal(strict.state, "open");
+  assert.throws(() => new Breaker("x", { trip: [{ rule: "cusum", well: 0.3 }] }), /trip\[0\].ill is 0.15, must be more than `well`/);
+});
+
 test("durations are texts or milliseconds", async () => {
   for (const cooldown of ["1m 30s", 90_000, "90s"]) {
     const { breaker } = closed({ cooldown, maxCooldown: "5m" });

@@ -31,6 +31,20 @@ def test_every_mistake_is_told_at_once_with_its_key():
     ]
 
 
+def test_a_cusum_rule_has_defaults_and_shares_that_must_be_in_order(make):
+    breaker = make(trip=[{"rule": "cusum"}])
+    for _ in range(9):
+        breaker.acquire().failure("timeout")
+    (seen,) = breaker.snapshot().rules
+    assert (seen.rule, seen.observed, seen.threshold) == ("cusum", 9.0, 9.142217048)
+    breaker.acquire().failure("timeout")
+    assert breaker.state == "open"
+    assert problems(trip=[{"rule": "cusum", "well": 0.3, "calls_per_false_alarm": 1}]) == [
+        "trip[0].ill is 0.15, must be more than `well`, at most 0.9999",
+        "trip[0].calls_per_false_alarm is 1, must be 100 to 1e15",
+    ]
+
+
 def test_unknown_keys_are_told_wherever_they_stand():
     told = problems(
         cooldwn=1, trip=[{"rule": "consecutive", "failure": 2}], kinds={"timeout": {"counts": True}}, timeouts=None

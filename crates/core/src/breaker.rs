@@ -249,8 +249,10 @@ impl Breaker {
     }
 
     pub(crate) fn has_failures(&self, now: Tick) -> bool {
-        self.0
-            .ask(now, |machine, _, now| machine.counts.has_failures(now))
+        self.0.ask(now, |machine, hot, now| {
+            let generation = machine.generation;
+            machine.counts.has_failures(&hot.shards, generation, now)
+        })
     }
 
     /// Records the outcome of a call that began before there was this breaker: as that of a permit of its first

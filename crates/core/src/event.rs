@@ -72,6 +72,8 @@ pub enum Cause {
     Rate,
     /// The `slow` rule.
     Slow,
+    /// The `cusum` rule.
+    Cusum,
     /// A kind's own threshold or `immediate_open`.
     Kind,
     /// The driver asked for it with the failure: the provider said when to come back.
@@ -104,6 +106,7 @@ impl Cause {
             Self::Window => "window",
             Self::Rate => "rate",
             Self::Slow => "slow",
+            Self::Cusum => "cusum",
             Self::Kind => "kind",
             Self::OpenNow => "open_now",
             Self::Probe => "probe",

@@ -503,3 +503,24 @@ fn a_reconfiguration_keeps_what_it_must_and_drops_old_windows() {
         assert_eq!(breaker.state(at(1)), State::Closed);
     });
 }
+
+#[test]
+fn a_success_that_races_with_a_failure_is_taken_off_a_sum_once() {
+    model(|| {
+        let breaker = breaker(&spec(TripRule::Cusum {
+            well: 0.1,
+            ill: 0.3,
+            calls_per_false_alarm: 1e8,
+        }));
+        fail(&breaker, at(0));
+        succeed(&breaker, at(0));
+        race(
+            &breaker,
+            |breaker| fail(breaker, at(1)),
+            |breaker| succeed(breaker, at(1)),
+        );
+        // ln(0.9 / 0.7) / ln(3) each, whichever came first.
+        let sum = breaker.snapshot(at(1)).rules[0].observed;
+        assert!((sum - (2.0 - 2.0 * 0.228_756_3)).abs() < 1e-6, "{sum}");
+    });
+}

@@ -28,7 +28,7 @@ pub(crate) fn problems(policy: &Checked) -> Vec<Problem> {
     found.check(
         windows <= MAX_SERIES,
         "trip",
-        format!("{windows} different windows of rate and slow rules"),
+        format!("{windows} different windows of rate, slow and cusum rules"),
         "at most 4",
     );
     for (at, rule) in policy.trip.iter().enumerate() {
@@ -92,7 +92,24 @@ impl Found {
                 self.at_least_1_ms(&format!("{key}.slower_than"), slower_than);
                 self.ratio(key, threshold, window, min_calls);
             }
+            TripRule::Cusum {
+                well,
+                ill,
+                calls_per_false_alarm,
+            } => self.cusum(key, well, ill, calls_per_false_alarm),
         }
+    }
+
+    fn cusum(&mut self, key: &str, well: f64, ill: f64, calls: f64) {
+        let is_share = |value: f64| (0.0001..=0.9999).contains(&value);
+        let of = |name: &str| format!("{key}.{name}");
+        self.check(is_share(well), &of("well"), well, "0.0001 to 0.9999");
+        let is_above = is_share(ill) && (ill > well || !is_share(well));
+        let above = "more than `well`, at most 0.9999";
+        self.check(is_above, &of("ill"), ill, above);
+        let allowed = (100.0..=1e15).contains(&calls);
+        let key = of("calls_per_false_alarm");
+        self.check(allowed, &key, calls, "100 to 1e15");
     }
 
     fn ratio(&mut self, key: &str, threshold: f64, window: Duration, min_calls: u32) {
@@ -297,6 +314,50 @@ mod tests {
     }
 
     #[test]
+    fn shares_of_a_cusum_rule_are_in_order_and_false_alarms_rare() {
+        let cusum = |well, ill, calls_per_false_alarm| {
+            with_rule(TripRule::Cusum {
+                well,
+                ill,
+                calls_per_false_alarm,
+            })
+        };
+        let ill = "must be more than `well`, at most 0.9999";
+        for (rule, message) in [
+            (
+                cusum(0.0, 0.1, 1e8),
+                "trip[0].well is 0, must be 0.0001 to 0.9999".to_owned(),
+            ),
+            (
+                cusum(f64::NAN, 0.1, 1e8),
+                "trip[0].well is NaN, must be 0.0001 to 0.9999".to_owned(),
+            ),
+            (cusum(0.1, 0.1, 1e8), format!("trip[0].ill is 0.1, {ill}")),
+            (cusum(0.1, 1.0, 1e8), format!("trip[0].ill is 1, {ill}")),
+            (
+                cusum(1.0, 2.0, 99.0),
+                format!(
+                    "trip[0].well is 1, must be 0.0001 to 0.9999; trip[0].ill is 2, {ill}; \
+                     trip[0].calls_per_false_alarm is 99, must be 100 to 1e15"
+                ),
+            ),
+            (
+                cusum(0.1, 0.2, f64::INFINITY),
+                "trip[0].calls_per_false_alarm is inf, must be 100 to 1e15".to_owned(),
+            ),
+        ] {
+            assert_eq!(refused(&rule), message);
+        }
+        for (well, ill) in [
+            (0.0001, 0.9999),
+            (0.9998, 0.9999),
+            (0.5, 0.500_000_000_000_001),
+        ] {
+            assert!(Policy::new(&cusum(well, ill, 100.0)).is_ok());
+        }
+    }
+
+    #[test]
     fn a_breaker_has_at_most_16_rules_and_counts_calls_over_at_most_4_windows() {
         let rules = |count: u64, same: bool| {
             let window = |at| Duration::from_secs(if same { 60 } else { 60 + at });
@@ -318,7 +379,7 @@ mod tests {
         );
         assert_eq!(
             refused(&rules(5, false)),
-            "trip is 5 different windows of rate and slow rules, must be at most 4"
+            "trip is 5 different windows of rate, slow and cusum rules, must be at most 4"
         );
     }
 

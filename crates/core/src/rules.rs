@@ -1,24 +1,33 @@
-//! The counts behind the trip rules, and their evaluation: what is observed, how near it is, what it means for the
-//! next success.
+//! The counts behind the trip rules. What they mean is said in `seen.rs`.
 //!
 //! All of it stands behind the breaker's lock. Hits of each windowed rule are a ring of their own; calls are counted by
-//! window, partly here (what was recorded under the lock) and mostly in the shards.
+//! window, partly here (what was recorded under the lock) and mostly in the shards. `cusum` rules count them in a window
+//! without end.
 
+mod cusum;
 mod saved;
+mod seen;
 
-use crate::event::Cause;
 use crate::kind::Kind;
 use crate::policy::Checked;
-use crate::state::{Generation, Watch};
+use crate::state::Generation;
 use crate::tick::{Tick, millis};
 use crate::trip::TripRule;
 use crate::window::{MAX_SERIES, Ring, Shards};
+use cusum::Sum;
+pub(crate) use seen::Seen;
 
 /// A ratio this near to its threshold has reached it: 0.3 of 10 is 3, whatever binary fractions make of it.
 const NEARLY: f64 = 1.0 - 1e-9;
 
 /// Over which calls are counted where no rule has a window for them, in ms.
 const ANY_WINDOW: u64 = 60_000;
+
+/// The window of `cusum` rules, in ms: all calls since the state was entered.
+const ENDLESS: u64 = u64::MAX;
+
+/// So many calls are begun anew to count, long before a count of 32 bits is full.
+const MANY: u64 = 1 << 31;
 
 /// Counts of one generation.
 #[derive(Clone, Debug)]
@@ -30,61 +39,23 @@ pub(crate) struct Counts {
     always: bool,
     /// Calls recorded under the lock, by place of their window.
     calls: [Option<Ring>; MAX_SERIES],
+    /// Calls without end as of the last failure.
+    calls_then: u64,
 }
 
 #[derive(Clone, Debug)]
 struct RuleCounts {
     rule: TripRule,
-    /// Failures or slow successes within the rule's window; none for `consecutive`.
+    /// Failures or slow successes within the rule's window, where it has one.
     hits: Option<Ring>,
-    /// Where its calls are counted; `rate` and `slow` only.
+    /// `cusum` only.
+    sum: Option<Sum>,
+    /// Where its calls are counted; `rate`, `slow` and `cusum` only.
     place: Option<usize>,
     /// From this many hits on the rule can trip; below it no share can reach the threshold.
     enough: u64,
     /// From this many on it can trip or its pressure reach `degraded_at`.
     pressing: u64,
-}
-
-/// A rule as seen now.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Seen {
-    pub(crate) rule: TripRule,
-    pub(crate) hits: u64,
-    /// Calls in the window, for rules with a share.
-    pub(crate) calls: Option<u64>,
-    /// What is held against the threshold.
-    pub(crate) observed: f64,
-    pub(crate) threshold: f64,
-    /// Whether the share means anything yet.
-    pub(crate) armed: bool,
-}
-
-impl Seen {
-    pub(crate) fn pressure(&self) -> f64 {
-        if self.armed {
-            self.observed / self.threshold
-        } else {
-            0.0
-        }
-    }
-
-    fn cause(&self) -> Cause {
-        match self.rule {
-            TripRule::Consecutive { .. } => Cause::Consecutive,
-            TripRule::Window { .. } => Cause::Window,
-            TripRule::Rate { .. } => Cause::Rate,
-            TripRule::Slow { .. } => Cause::Slow,
-        }
-    }
-}
-
-/// What an evaluation found.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Evaluation {
-    /// The first rule that has reached its threshold.
-    pub(crate) tripped: Option<(Cause, f64, f64)>,
-    pub(crate) pressure: f64,
-    pub(crate) watch: Watch,
 }
 
 impl Counts {
@@ -95,6 +66,7 @@ impl Counts {
             rules: Vec::new(),
             always: false,
             calls: [const { None }; MAX_SERIES],
+            calls_then: 0,
         };
         counts.follow(policy, shards);
         counts
@@ -106,11 +78,11 @@ impl Counts {
         self.follow(policy, shards);
     }
 
-    /// Takes over changed rules: what a rule with the same window and limit counted stays, a changed window starts
-    /// empty. Run and counts by kind stay.
+    /// Takes over changed rules: what a rule with the same window and limit, or the same weights, counted stays, any other
+    /// starts empty. Run and counts by kind stay.
     pub(crate) fn follow(&mut self, policy: &Checked, shards: &Shards) {
         let mut wanted = call_windows(&policy.trip);
-        if self.always && wanted.is_empty() {
+        if self.always && wanted.iter().all(|window| *window == ENDLESS) {
             wanted.push(ANY_WINDOW);
         }
         for (place, ring) in self.calls.iter_mut().enumerate() {
@@ -143,11 +115,9 @@ impl Counts {
     }
 
     fn rule_counts(&self, rule: &TripRule, degraded_at: f64, before: &[RuleCounts]) -> RuleCounts {
-        let kept = before
-            .iter()
-            .find(|old| same_hits(&old.rule, rule))
-            .and_then(|old| old.hits.clone());
-        let window = window_of(rule);
+        let old = before.iter().find(|old| same_hits(&old.rule, rule));
+        let kept = old.and_then(|old| old.hits.clone());
+        let mut sum = None;
         let (enough, pressing) = match *rule {
             TripRule::Rate {
                 threshold,
@@ -169,14 +139,23 @@ impl Counts {
                 let least = f64::from(failures) * NEARLY * degraded_at.min(1.0);
                 (u64::MAX, least.ceil() as u64)
             }
+            TripRule::Cusum {
+                well,
+                ill,
+                calls_per_false_alarm,
+            } => {
+                let new = Sum::new(well, ill, calls_per_false_alarm);
+                let least = new.limit as f64 * NEARLY * degraded_at.min(1.0);
+                let before = old.and_then(|old| old.sum);
+                sum = Some(before.map_or(new, |before| new.going_on(before)));
+                (u64::MAX, least.ceil() as u64)
+            }
         };
-        let place = counts_calls(rule)
-            .then(|| window.and_then(|window_ms| self.place(window_ms)))
-            .flatten();
         RuleCounts {
             rule: *rule,
-            hits: kept.or_else(|| window.map(Ring::with_millis)),
-            place,
+            hits: kept.or_else(|| window_of(rule).map(Ring::with_millis)),
+            sum,
+            place: call_window(rule).and_then(|window_ms| self.place(window_ms)),
             enough,
             pressing,
         }
@@ -193,13 +172,24 @@ impl Counts {
     pub(crate) fn clear(&mut self) {
         self.run = 0;
         self.kinds = [0; Kind::ALL.len()];
+        self.calls_then = 0;
+        let sums = self.rules.iter_mut().filter_map(|rule| rule.sum.as_mut());
+        sums.for_each(Sum::clear);
         let hits = self.rules.iter_mut().filter_map(|rule| rule.hits.as_mut());
         hits.chain(self.calls.iter_mut().flatten())
             .for_each(Ring::clear);
     }
 
     /// So many counted failures.
-    pub(crate) fn failure(&mut self, kind: Kind, times: u32, now: Tick) {
+    pub(crate) fn failure(
+        &mut self,
+        kind: Kind,
+        times: u32,
+        shards: &Shards,
+        generation: Generation,
+        now: Tick,
+    ) {
+        self.sum_up(times, shards, generation, now);
         self.run = self.run.saturating_add(times);
         if let Some(count) = self.kinds.get_mut(kind.index()) {
             *count = count.saturating_add(times);
@@ -211,6 +201,25 @@ impl Counts {
             {
                 hits.add(times, now);
             }
+        }
+    }
+
+    /// Brings the sums of `cusum` rules up to so many failures, which are no calls yet.
+    fn sum_up(&mut self, times: u32, shards: &Shards, generation: Generation, now: Tick) {
+        let Some(place) = self.place(ENDLESS) else {
+            return;
+        };
+        let calls = self.calls_in(place, shards, generation, now);
+        let successes = calls.saturating_sub(self.calls_then);
+        let sums = self.rules.iter_mut().filter_map(|rule| rule.sum.as_mut());
+        sums.for_each(|sum| sum.fail(successes, times));
+        self.calls_then = calls + u64::from(times);
+        if self.calls_then >= MANY
+            && let Some(ring) = self.calls.get_mut(place)
+        {
+            *ring = Some(Ring::with_millis(ENDLESS));
+            shards.assign(place, ENDLESS);
+            self.calls_then = u64::from(times);
         }
     }
 
@@ -234,127 +243,6 @@ impl Counts {
         }
     }
 
-    /// How many more failures it takes before some rule can trip, or its pressure reach `degraded_at`; 0 where one can.
-    /// Successes and time alone do not bring it nearer.
-    pub(crate) fn slack(&self, now: Tick) -> u64 {
-        let slack = self.rules.iter().map(|rule| {
-            let hits = match rule.rule {
-                TripRule::Consecutive { .. } => u64::from(self.run),
-                _ => rule.total(now),
-            };
-            match (rule.pressing.saturating_sub(hits), rule.rule) {
-                (1.., TripRule::Slow { .. }) => u64::MAX,
-                (slack, _) => slack,
-            }
-        });
-        slack.min().unwrap_or(u64::MAX)
-    }
-
-    /// Whether some rule has hits enough to trip once calls are known.
-    pub(crate) fn in_reach(&self, now: Tick) -> bool {
-        self.rules.iter().any(|rule| rule.total(now) >= rule.enough)
-    }
-
-    /// Whether anything bad is remembered.
-    pub(crate) fn has_failures(&self, now: Tick) -> bool {
-        // No kind has been counted more often than the run.
-        self.run > 0 || self.rules.iter().any(|rule| rule.total(now) > 0)
-    }
-
-    /// Judges every rule. Calls are summed only where hits make them matter.
-    pub(crate) fn evaluate(
-        &self,
-        shards: &Shards,
-        generation: Generation,
-        now: Tick,
-    ) -> Evaluation {
-        let mut found = Evaluation {
-            tripped: None,
-            pressure: 0.0,
-            watch: Watch::Nothing,
-        };
-        for rule in &self.rules {
-            let hits = rule.total(now);
-            if rule.place.is_some() && hits < rule.pressing.min(rule.enough) {
-                continue;
-            }
-            let seen = self.see(rule, hits, shards, generation, now);
-            let pressure = seen.pressure();
-            found.pressure = found.pressure.max(pressure);
-            if pressure >= NEARLY {
-                found.tripped = found
-                    .tripped
-                    .or_else(|| Some((seen.cause(), seen.observed, seen.threshold)));
-            }
-            if hits >= rule.enough {
-                found.watch = match (seen.armed, found.watch) {
-                    (false, _) | (_, Watch::Every) => Watch::Every,
-                    (true, _) => Watch::NewBucket,
-                };
-            }
-        }
-        found
-    }
-
-    /// Every rule as seen now.
-    pub(crate) fn view(&self, shards: &Shards, generation: Generation, now: Tick) -> Vec<Seen> {
-        self.rules
-            .iter()
-            .map(|rule| self.see(rule, rule.total(now), shards, generation, now))
-            .collect()
-    }
-
-    #[inline]
-    fn see(
-        &self,
-        counts: &RuleCounts,
-        hits: u64,
-        shards: &Shards,
-        generation: Generation,
-        now: Tick,
-    ) -> Seen {
-        let rule = counts.rule;
-        let count = |hits: u64, failures: u32| Seen {
-            rule,
-            hits,
-            calls: None,
-            observed: hits as f64,
-            threshold: f64::from(failures),
-            armed: true,
-        };
-        match rule {
-            TripRule::Consecutive { failures } => count(u64::from(self.run), failures),
-            TripRule::Window { failures, .. } => count(hits, failures),
-            TripRule::Rate {
-                threshold,
-                min_calls,
-                ..
-            }
-            | TripRule::Slow {
-                threshold,
-                min_calls,
-                ..
-            } => {
-                let calls = counts
-                    .place
-                    .map_or(0, |place| self.calls_in(place, shards, generation, now));
-                let share = if calls == 0 {
-                    0.0
-                } else {
-                    hits as f64 / calls as f64
-                };
-                Seen {
-                    rule,
-                    hits,
-                    calls: Some(calls),
-                    observed: share,
-                    threshold,
-                    armed: calls >= u64::from(min_calls),
-                }
-            }
-        }
-    }
-
     fn calls_in(&self, place: usize, shards: &Shards, generation: Generation, now: Tick) -> u64 {
         let locked = self
             .calls
@@ -366,18 +254,18 @@ impl Counts {
 }
 
 impl RuleCounts {
+    /// Hits; of a sum what the last failure left.
     fn total(&self, now: Tick) -> u64 {
-        self.hits.as_ref().map_or(0, |ring| ring.total(now))
+        match (&self.hits, self.sum) {
+            (Some(ring), _) => ring.total(now),
+            (None, sum) => sum.map_or(0, Sum::at_most),
+        }
     }
 }
 
 /// The different windows over which a policy counts calls, in ms.
 pub(crate) fn call_windows(rules: &[TripRule]) -> Vec<u64> {
-    let mut windows: Vec<u64> = rules
-        .iter()
-        .filter(|rule| counts_calls(rule))
-        .filter_map(window_of)
-        .collect();
+    let mut windows: Vec<u64> = rules.iter().filter_map(call_window).collect();
     windows.sort_unstable();
     windows.dedup();
     windows
@@ -392,8 +280,13 @@ pub(crate) fn slow_limit(rules: &[TripRule]) -> u64 {
     limits.min().unwrap_or(u64::MAX)
 }
 
-const fn counts_calls(rule: &TripRule) -> bool {
-    matches!(rule, TripRule::Rate { .. } | TripRule::Slow { .. })
+/// Over which window a rule counts calls, in ms, if it does.
+fn call_window(rule: &TripRule) -> Option<u64> {
+    match rule {
+        TripRule::Rate { .. } | TripRule::Slow { .. } => window_of(rule),
+        TripRule::Cusum { .. } => Some(ENDLESS),
+        TripRule::Consecutive { .. } | TripRule::Window { .. } => None,
+    }
 }
 
 fn window_of(rule: &TripRule) -> Option<u64> {
@@ -413,7 +306,16 @@ fn same_hits(a: &TripRule, b: &TripRule) -> bool {
                 ..
             },
         ) => a_limit == b_limit && window_of(a) == window_of(b),
-        (TripRule::Slow { .. }, _) | (_, TripRule::Slow { .. }) => false,
+        (
+            TripRule::Cusum {
+                well: a_well,
+                ill: a_ill,
+                ..
+            },
+            TripRule::Cusum { well, ill, .. },
+        ) => a_well == well && a_ill == ill,
+        (TripRule::Slow { .. } | TripRule::Cusum { .. }, _)
+        | (_, TripRule::Slow { .. } | TripRule::Cusum { .. }) => false,
         _ => window_of(a) == window_of(b),
     }
 }

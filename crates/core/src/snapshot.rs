@@ -74,7 +74,7 @@ pub struct Snapshot {
 pub struct RuleSnapshot {
     /// The rule's name.
     pub rule: &'static str,
-    /// Failures, or slow successes, in the window.
+    /// Failures, or slow successes, in the window; of `cusum` its sum, rounded up.
     pub hits: u64,
     /// Calls in the window, for rules with a share.
     pub calls: Option<u64>,
@@ -113,12 +113,13 @@ impl Snapshot {
 
 impl RuleSnapshot {
     fn is_met_with(&self, failures: u32) -> bool {
-        let hits = self.hits as f64 + f64::from(failures);
+        let failures = f64::from(failures);
         match (self.rule, self.calls) {
             ("slow", _) => false,
-            (_, None) => hits >= self.threshold,
+            (_, None) => self.observed + failures >= self.threshold,
             (_, Some(calls)) => {
-                self.armed && hits / (calls as f64 + f64::from(failures)) >= self.threshold
+                let share = (self.hits as f64 + failures) / (calls as f64 + failures);
+                self.armed && share >= self.threshold
             }
         }
     }

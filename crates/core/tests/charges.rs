@@ -354,6 +354,8 @@ fn what_further_failures_would_open_is_told_beforehand_and_changes_nothing() {
             },
             u32::MAX,
         ),
+        // One failure is on the sum, and eight more are 9 of 9.14.
+        (TripRule::cusum(), 9),
     ];
     for (rule, needed) in rules {
         let bench = Bench::new(&PolicySpec {

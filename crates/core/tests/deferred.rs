@@ -64,7 +64,7 @@ fn ops() -> impl Strategy<Value = Op> {
 /// Rules far enough away for failures to wait, and near enough to fire.
 fn spec(failures: u32, degraded_at: f64, decrement: bool) -> PolicySpec {
     let window = Duration::from_secs(10);
-    let trip = vec![
+    let mut trip = vec![
         TripRule::Consecutive { failures },
         TripRule::Window {
             failures: 2 * failures,
@@ -82,6 +82,13 @@ fn spec(failures: u32, degraded_at: f64, decrement: bool) -> PolicySpec {
             min_calls: 9,
         },
     ];
+    // It would hide the others: so many failures, less what successes take off, are fewer.
+    let cusum = TripRule::Cusum {
+        well: 0.1,
+        ill: 0.5,
+        calls_per_false_alarm: 5_f64.powi((failures / 2).clamp(3, 21).cast_signed()),
+    };
+    trip.extend((failures % 2 == 1).then_some(cusum));
     let ninth = KindSpec {
         threshold: Some(9),
         ..KindSpec::default()

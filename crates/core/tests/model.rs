@@ -98,6 +98,16 @@ fn rules() -> impl Strategy<Value = TripRule> {
                     min_calls,
                 }
             }),
+        (
+            prop::sample::select(vec![0.02, 0.1, 0.3]),
+            prop::sample::select(vec![0.35, 0.6, 0.9]),
+            prop::sample::select(vec![100.0, 3_000.0, 1e8]),
+        )
+            .prop_map(|(well, ill, calls_per_false_alarm)| TripRule::Cusum {
+                well,
+                ill,
+                calls_per_false_alarm,
+            }),
     ]
 }
 
@@ -298,7 +308,12 @@ impl Pair {
         );
         for (at, rule) in seen.rules.iter().enumerate() {
             let (hits, calls) = self.naive.observe(at, now);
-            assert_eq!(rule.hits, hits, "hits of {rule:?}");
+            if rule.rule == "cusum" {
+                let sum = self.naive.sum(self.naive.settings.trip[at]);
+                assert!((rule.observed - sum).abs() < 1e-6, "{rule:?}: {sum}");
+            } else {
+                assert_eq!(rule.hits, hits, "hits of {rule:?}");
+            }
             assert!(
                 rule.calls.is_none_or(|seen| seen == calls),
                 "calls of {rule:?}: {calls}"

@@ -189,7 +189,11 @@ fn of_those_that_nobody_holds_the_clean_leave_first_and_a_window_that_has_passed
     };
     let in_a_row = TripRule::Consecutive { failures: 9 };
     let forgiven = ["newer third", "fourth third"];
-    let cases: [(TripRule, &[Outcome], [&str; 2]); 6] = [
+    let long_ago = [BAD, GOOD, GOOD, GOOD, GOOD, GOOD, GOOD, GOOD]
+        .into_iter()
+        .chain([GOOD; 8])
+        .collect::<Vec<_>>();
+    let cases: [(TripRule, &[Outcome], [&str; 2]); 8] = [
         // A run does not age.
         (in_a_row, &[BAD], ["older third", "fourth older"]),
         (in_a_row, &[BAD, GOOD], forgiven),
@@ -197,6 +201,12 @@ fn of_those_that_nobody_holds_the_clean_leave_first_and_a_window_that_has_passed
         (window, &[BAD], ["older third", "fourth older"]),
         (slow, &[SLOW], ["older third", "fourth third"]),
         (slow, &[GOOD], forgiven),
+        (
+            TripRule::cusum(),
+            &[BAD, GOOD],
+            ["older third", "fourth older"],
+        ),
+        (TripRule::cusum(), &long_ago, forgiven),
     ];
     for (rule, outcomes, stay) in cases {
         assert_eq!(who_stays(rule, outcomes), stay, "{rule:?}");

@@ -1,7 +1,13 @@
 //! Sentences of the design that nothing else would miss: each test fails where one line of the core says otherwise.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may panic"
+)]
 
+#[path = "rules/cusum.rs"]
+mod cusum;
 #[path = "rules/told.rs"]
 mod told;
 
@@ -470,6 +476,11 @@ fn what_was_counted_stays_where_the_new_rule_counts_the_same() {
         failures: 9,
         window,
     };
+    let cusum = |well, calls_per_false_alarm| TripRule::Cusum {
+        well,
+        ill: 0.15,
+        calls_per_false_alarm,
+    };
     let stricter = TripRule::Slow {
         slower_than: Duration::from_secs(1),
         threshold: 0.5,
@@ -488,6 +499,10 @@ fn what_was_counted_stays_where_the_new_rule_counts_the_same() {
         (rate(MINUTE), window(MINUTE), true),
         (window(MINUTE), rate(MINUTE), true),
         (window(MINUTE), window(2 * MINUTE), false),
+        (cusum(0.02, 1e8), cusum(0.02, 1e9), true),
+        (cusum(0.02, 1e8), cusum(0.03, 1e8), false),
+        (cusum(0.02, 1e8), window(MINUTE), false),
+        (window(MINUTE), cusum(0.02, 1e8), false),
     ] {
         let hits = hits_after(before, after);
         assert_eq!(hits, u64::from(stays), "{before:?}, then {after:?}");

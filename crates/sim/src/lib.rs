@@ -26,7 +26,6 @@
 mod agenda;
 mod chance;
 pub mod chart;
-mod cusum;
 mod incidents;
 mod outage;
 mod recorded;
@@ -36,7 +35,6 @@ mod study;
 mod subject;
 mod traffic;
 
-pub use cusum::Cusum;
 pub use incidents::incident_lengths;
 pub use outage::Outage;
 pub use recorded::{Judged, Recorded, assume_refused, replay};

@@ -240,17 +240,9 @@ impl<'r> Stage<'r> {
     }
 
     fn record(&mut self, call: &Call, permit: Permit, outcome: Outcome, now: Tick) {
-        let cusum = self.subject.cusum;
         let Some(replica) = self.replica(call) else {
             return;
         };
-        let mut outcome = outcome;
-        if let Some(cusum) = cusum.filter(|_| !permit.is_probe() && permit.is_current(now)) {
-            replica.sum = cusum.after(replica.sum, &outcome);
-            if let (true, Outcome::Failure(failure)) = (cusum.is_alarm(replica.sum), &outcome) {
-                outcome = Outcome::Failure(failure.open_now());
-            }
-        }
         permit.record(&outcome, now);
         replica.look();
     }

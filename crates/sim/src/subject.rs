@@ -4,8 +4,6 @@ use core::time::Duration;
 
 use fuseline_core::{Count, Mode, OnSuccess, Policy, PolicySpec, Preset, TripRule};
 
-use crate::Cusum;
-
 /// One thing set otherwise.
 type Change = fn(&mut PolicySpec);
 
@@ -19,8 +17,6 @@ pub struct Subject {
     pub policy: Policy,
     /// The driver's own limit for a whole answer, as in the preset `n4n`.
     pub(crate) limit: Option<Duration>,
-    /// A detector that opens the breaker beside its rules.
-    pub(crate) cusum: Option<Cusum>,
 }
 
 impl Subject {
@@ -30,7 +26,6 @@ impl Subject {
             name: name.into(),
             policy,
             limit: None,
-            cusum: None,
         }
     }
 
@@ -152,12 +147,18 @@ impl Subject {
         all.chain(beside).chain(alone).collect()
     }
 
-    fn detecting(beside: &str, rules: Vec<TripRule>, (well, ill, calls): (f64, f64, f64)) -> Self {
+    fn detecting(
+        beside: &str,
+        mut rules: Vec<TripRule>,
+        (well, ill, calls): (f64, f64, f64),
+    ) -> Self {
         let name = format!("{beside}CUSUM {well} to {ill}, false once in {calls:e}");
-        Self {
-            cusum: Some(Cusum::new(well, ill, calls)),
-            ..Self::ruled(&name, rules)
-        }
+        rules.push(TripRule::Cusum {
+            well,
+            ill,
+            calls_per_false_alarm: calls,
+        });
+        Self::ruled(&name, rules)
     }
 
     fn ruled(name: &str, rules: Vec<TripRule>) -> Self {
@@ -211,7 +212,7 @@ mod tests {
             Subject::detectors(),
         ] {
             for subject in list {
-                let is_default = subject.policy == Policy::default() && subject.cusum.is_none();
+                let is_default = subject.policy == Policy::default();
                 assert_eq!(is_default, subject.name == "defaults", "{}", subject.name);
             }
         }

@@ -42,15 +42,18 @@ Kind: TypeAlias = Literal[
 
 
 class TripRule(TypedDict, total=False):
-    """A rule that opens: `consecutive` (failures), `window` (failures, window), `rate` (threshold, window, min_calls) or
-    `slow` (slower_than, threshold, window, min_calls)."""
+    """A rule that opens: `consecutive` (failures), `window` (failures, window), `rate` (threshold, window, min_calls),
+    `slow` (slower_than, threshold, window, min_calls) or `cusum` (well, ill, calls_per_false_alarm, each with a default)."""
 
-    rule: Literal["consecutive", "window", "rate", "slow"]
+    rule: Literal["consecutive", "window", "rate", "slow", "cusum"]
     failures: int
     window: Duration
     threshold: float
     min_calls: int
     slower_than: Duration
+    well: float
+    ill: float
+    calls_per_false_alarm: float
 
 
 class KindSettings(TypedDict, total=False):
@@ -111,6 +114,7 @@ _RULES = {
     "window": {"failures", "window"},
     "rate": {"threshold", "window", "min_calls"},
     "slow": {"slower_than", "threshold", "window", "min_calls"},
+    "cusum": {"well", "ill", "calls_per_false_alarm"},
 }
 _UNITS = {"ns": 1e-9, "us": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PART = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+)")

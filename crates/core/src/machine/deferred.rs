@@ -48,7 +48,7 @@ impl Machine {
             let (failure, at) = (deferred.failure, deferred.at);
             if deferred.generation == self.generation && hot.is_deferrable(&failure) {
                 let at = self.pass_time(hot, at);
-                self.absorb(&failure, times, at);
+                self.absorb(hot, &failure, times, at);
                 continue;
             }
             // Its state has passed, or the settings have changed.

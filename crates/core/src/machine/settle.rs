@@ -68,7 +68,7 @@ impl Machine {
         if allowance != 0 && deferrable {
             self.drain(hot);
             let now = self.pass_time(hot, now);
-            self.absorb(failure, 1, now);
+            self.absorb(hot, failure, 1, now);
             if hot.shards.allowance(self.counts.slack(now)) >= allowance {
                 return;
             }
@@ -108,7 +108,7 @@ impl Machine {
             self.probe_failed(hot, trip(Cause::Probe), now);
             return false;
         }
-        self.absorb(failure, 1, now);
+        self.absorb(hot, failure, 1, now);
         let of_kind = self
             .counts
             .kinds
@@ -140,11 +140,13 @@ impl Machine {
     }
 
     /// So many failures of a closed state.
-    pub(super) fn absorb(&mut self, failure: &Failure, times: u32, now: Tick) {
+    pub(super) fn absorb(&mut self, hot: &Hot, failure: &Failure, times: u32, now: Tick) {
         for _ in 0..(times as usize).min(FAILURES) {
             self.note(failure, now);
         }
-        self.counts.failure(failure.kind, times, now);
+        let kind = failure.kind;
+        self.counts
+            .failure(kind, times, &hot.shards, self.generation, now);
     }
 
     /// Gives a permit back unused: a probe's slot is free again, nothing else moves.

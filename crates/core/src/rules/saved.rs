@@ -3,7 +3,7 @@
 use core::time::Duration;
 use std::collections::BTreeMap;
 
-use super::{Counts, RuleCounts};
+use super::{Counts, ENDLESS, RuleCounts};
 use crate::saved::{Counted, SavedBreaker, SavedWindow};
 use crate::state::Generation;
 use crate::tick::{Tick, millis};
@@ -20,7 +20,10 @@ impl Counts {
     ) -> Vec<SavedWindow> {
         let mut all = BTreeMap::<(Counted, u64), BTreeMap<u64, u32>>::new();
         for (place, ring) in self.calls.iter().enumerate() {
-            let Some(ring) = ring else { continue };
+            // What a sum rests on is not kept, as the sum is not: it begins anew.
+            let Some(ring) = ring.as_ref().filter(|ring| ring.window_ms() != ENDLESS) else {
+                continue;
+            };
             let calls = all.entry((Counted::Calls, ring.window_ms())).or_default();
             let of_shards = shards.buckets(place, generation, now);
             for (bucket, count) in ring.live(now).chain(of_shards) {
@@ -70,7 +73,7 @@ impl RuleCounts {
     /// What the rule's own window counts.
     fn counted(&self) -> Option<Counted> {
         match self.rule {
-            TripRule::Consecutive { .. } => None,
+            TripRule::Consecutive { .. } | TripRule::Cusum { .. } => None,
             TripRule::Window { .. } | TripRule::Rate { .. } => Some(Counted::Failures),
             TripRule::Slow { slower_than, .. } => {
                 Some(Counted::Slow(Duration::from_millis(millis(slower_than))))

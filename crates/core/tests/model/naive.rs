@@ -335,6 +335,19 @@ impl Naive {
         )
     }
 
+    /// The sum of a `cusum` rule, one outcome after the other.
+    pub(crate) fn sum(&self, rule: TripRule) -> f64 {
+        let TripRule::Cusum { well, ill, .. } = rule else {
+            return 0.0;
+        };
+        let success = ((1.0 - ill) / (1.0 - well)).ln() / (ill / well).ln();
+        let after = |sum: f64, sample: &Sample| match sample.failed {
+            true => sum + 1.0,
+            false => (sum + success).max(0.0),
+        };
+        self.samples.iter().fold(0.0, after)
+    }
+
     fn pressure_of(&self, rule: usize, now: u64) -> f64 {
         let (hits, calls) = self.observe(rule, now);
         match self.settings.trip[rule] {
@@ -357,6 +370,11 @@ impl Naive {
                     hits as f64 / calls as f64 / threshold
                 }
             }
+            rule @ TripRule::Cusum {
+                well,
+                ill,
+                calls_per_false_alarm,
+            } => self.sum(rule) / (calls_per_false_alarm.ln() / (ill / well).ln()),
             _ => unreachable!("no other rules"),
         }
     }

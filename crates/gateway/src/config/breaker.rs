@@ -26,6 +26,7 @@ enum Rule {
     Window,
     Rate,
     Slow,
+    Cusum,
 }
 
 const RULES: &Choices<Rule> = &[
@@ -33,6 +34,7 @@ const RULES: &Choices<Rule> = &[
     ("window", Rule::Window),
     ("rate", Rule::Rate),
     ("slow", Rule::Slow),
+    ("cusum", Rule::Cusum),
 ];
 
 const TRIP: &str = "any rule that fires opens; without rules: 5 failures in a row, or half of at least 10 calls in 60s";
@@ -146,9 +148,11 @@ fn trip_rule(section: &mut Section<'_, '_>) -> TripRule {
                 min_calls,
             }
         }
+        Some(Rule::Cusum) => cusum(section),
         None if section.is_listing() => {
             slower_than(section);
             ratio(section);
+            cusum(section);
             TripRule::Consecutive {
                 failures: failures(section),
             }
@@ -192,6 +196,22 @@ fn ratio(section: &mut Section<'_, '_>) -> (f64, Duration, u32) {
         "rate, slow: calls in the window before the share means anything",
     );
     (threshold.unwrap_or(1.0), window, min_calls.unwrap_or(1))
+}
+
+fn cusum(section: &mut Section<'_, '_>) -> TripRule {
+    let well = "cusum: share of calls that fail on a good day";
+    let ill = "cusum: share of failed calls that is trouble, above `well`";
+    let calls =
+        "cusum: on a good day it opens for nothing no more often than once in so many calls";
+    TripRule::Cusum {
+        well: section.get("well", TripRule::WELL, well),
+        ill: section.get("ill", TripRule::ILL, ill),
+        calls_per_false_alarm: section.get(
+            "calls_per_false_alarm",
+            TripRule::CALLS_PER_FALSE_ALARM,
+            calls,
+        ),
+    }
 }
 
 fn kinds_row(kinds: &mut Section<'_, '_>, kind: Kind) -> Option<KindSpec> {

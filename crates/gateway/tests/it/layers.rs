@@ -197,6 +197,11 @@ fn every_breaker_key_arrives() {
             window: secs(62),
             min_calls: 12,
         },
+        TripRule::Cusum {
+            well: 0.03,
+            ill: 0.25,
+            calls_per_false_alarm: 1e7,
+        },
     ];
     assert_eq!(trip.as_deref(), Some(&rules[..]));
     assert_eq!(

@@ -40,6 +40,7 @@ mod raw;
 mod reload;
 mod replay;
 mod routing;
+mod rules;
 mod shutdown;
 mod soak;
 mod state;

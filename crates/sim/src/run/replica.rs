@@ -9,8 +9,6 @@ pub(super) struct Replica {
     read: u64,
     /// Every state entered, and when.
     entered: Vec<(Tick, State)>,
-    /// The detector's sum.
-    pub(super) sum: f64,
 }
 
 impl Replica {
@@ -19,7 +17,6 @@ impl Replica {
             breaker: Breaker::with_seed(ScopeName::provider("simulated"), policy, seed),
             read: 0,
             entered: Vec::new(),
-            sum: 0.0,
         }
     }
 
@@ -34,7 +31,6 @@ impl Replica {
                 || transition.to == State::Open
             {
                 self.entered.push((transition.at, transition.to));
-                self.sum = 0.0;
             }
         }
     }

@@ -189,6 +189,7 @@ fn reached(rule: &TripRule, hits: u64, calls: u64) -> Option<Sum> {
             let share = hits as f64 / calls.max(1) as f64;
             (share, threshold, calls >= u64::from(min_calls))
         }
+        // Sums that stop at zero cannot be added: each replica judges its own, as `cusum` does.
         _ => return None,
     };
     (is_armed && observed >= threshold * NEARLY).then_some(Sum {
@@ -199,7 +200,7 @@ fn reached(rule: &TripRule, hits: u64, calls: u64) -> Option<Sum> {
 
 #[cfg(test)]
 mod tests {
-    use fuseline_core::{Breaker, Kind, Outcome, Policy, PolicySpec, ScopeName};
+    use fuseline_core::{Breaker, Kind, Outcome, Policy, PolicySpec, ScopeName, State};
 
     use super::*;
 
@@ -353,6 +354,23 @@ mod tests {
         fleet.calls(1, "x");
         fleet.turn();
         assert_eq!(fleet.turn(), [Some(0.5); 2]);
+    }
+
+    #[test]
+    fn a_cusum_rule_is_each_replicas_own_and_those_beside_it_are_summed() {
+        let mut fleet = Fleet::of(2, vec![TripRule::cusum(), run(20)]);
+        fleet.calls(0, "xxxxxxxxx");
+        fleet.calls(1, "xxxxxxxxx");
+        fleet.turn();
+        assert_eq!(fleet.turn(), [None, None], "9 of 9.14 each");
+        fleet.calls(0, "xx");
+        assert_eq!(fleet.breakers[0].state(NOW), State::Open);
+        fleet.turn();
+        assert_eq!(fleet.turn(), [None, None], "19 in a row");
+        fleet.calls(1, "x");
+        assert_eq!(fleet.breakers[1].state(NOW), State::Open);
+        fleet.turn();
+        assert_eq!(fleet.turn(), [Some(20.0); 2]);
     }
 
     #[test]

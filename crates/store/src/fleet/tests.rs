@@ -223,6 +223,22 @@ fn one_replica_with_a_broken_way_out_opens_only_itself() {
 }
 
 #[test]
+fn a_cusum_rule_opens_the_replica_that_has_seen_enough() {
+    let policy = Policy::new(&PolicySpec {
+        trip: Some(vec![TripRule::cusum()]),
+        ..PolicySpec::default()
+    });
+    let mut world = World::under(policy.unwrap(), 2);
+    world.fail(0, 10);
+    world.fail(1, 5);
+    world.pass(1_000);
+    assert_eq!(world.states(), [Open, Closed]);
+    world.fail(1, 5);
+    world.pass(250);
+    assert_eq!(world.states(), [Open; 2]);
+}
+
+#[test]
 fn the_providers_own_word_opens_all() {
     let mut world = World::new(3);
     world.word(1);

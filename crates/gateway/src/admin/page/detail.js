@@ -11,6 +11,7 @@ const RULES = {
   window: "failures in the window",
   rate: "share of failures",
   slow: "share of slow calls",
+  cusum: "failures, less what successes take off",
 };
 
 export class Detail {

@@ -42,6 +42,7 @@ const CAUSES = {
   window: (why) => `${count(why.observed)} failures in the window, limit ${count(why.threshold)}`,
   rate: (why) => `${percent(why.observed)} of calls failed, limit ${percent(why.threshold)}`,
   slow: (why) => `${percent(why.observed)} of calls were slow, limit ${percent(why.threshold)}`,
+  cusum: (why) => `failures have become more: ${count(why.observed)} less what successes took off, limit ${count(why.threshold)}`,
   kind: (why) => (why.threshold > 0 ? `a limit of its own: ${of(why)}` : "this kind opens at once"),
   open_now: () => "the provider said when to come back",
   probe: (why) => (why.to === "closed" ? `${of(why)} probes were good` : "a probe failed"),

@@ -20,9 +20,22 @@ pub(super) struct Setting {
 }
 
 const RUNS: [u32; 4] = [3, 5, 8, 12];
-const RATES: [Option<(f64, u32)>; 3] = [None, Some((0.5, 10)), Some((0.25, 20))];
+const BESIDE: [Option<TripRule>; 4] = [
+    None,
+    Some(rate(0.5, 10)),
+    Some(rate(0.25, 20)),
+    Some(TripRule::cusum()),
+];
 const COOLDOWNS: [u64; 4] = [5, 15, 30, 60];
 const WINDOW: Duration = Duration::from_secs(60);
+
+const fn rate(threshold: f64, min_calls: u32) -> TripRule {
+    TripRule::Rate {
+        threshold,
+        window: WINDOW,
+        min_calls,
+    }
+}
 
 /// All settings that are compared on this log.
 pub(super) fn of(config: &Config, log: &Log) -> Vec<Setting> {
@@ -61,12 +74,12 @@ pub(super) fn of(config: &Config, log: &Log) -> Vec<Setting> {
         }),
     }));
     for run in RUNS {
-        for rate in RATES {
+        for beside in BESIDE {
             all.extend(COOLDOWNS.map(|cooldown| {
-                let change = changed(run, rate, cooldown);
+                let change = changed(run, beside, cooldown);
                 Setting {
-                    name: name(run, rate, cooldown),
-                    toml: Some(toml(run, rate, cooldown)),
+                    name: name(run, beside, cooldown),
+                    toml: Some(toml(run, beside, cooldown)),
                     is_present: false,
                     policies: present(&change),
                 }
@@ -95,35 +108,40 @@ fn split(target: &str) -> (&str, Option<&str>) {
     }
 }
 
-fn changed(run: u32, rate: Option<(f64, u32)>, cooldown: u64) -> PolicySpec {
+fn changed(run: u32, beside: Option<TripRule>, cooldown: u64) -> PolicySpec {
     let run = TripRule::Consecutive { failures: run };
-    let rate = rate.map(|(threshold, min_calls)| TripRule::Rate {
-        threshold,
-        window: WINDOW,
-        min_calls,
-    });
     PolicySpec {
-        trip: Some([run].into_iter().chain(rate).collect()),
+        trip: Some([run].into_iter().chain(beside).collect()),
         cooldown: Some(Duration::from_secs(cooldown)),
         ..PolicySpec::default()
     }
 }
 
-fn name(run: u32, rate: Option<(f64, u32)>, cooldown: u64) -> String {
-    let rate = rate.map_or_else(String::new, |(share, calls)| {
-        format!(" or {share} of {calls} in 60s")
+fn name(run: u32, beside: Option<TripRule>, cooldown: u64) -> String {
+    let beside = beside.map_or_else(String::new, |rule| match rule {
+        TripRule::Rate {
+            threshold,
+            min_calls,
+            ..
+        } => format!(" or {threshold} of {min_calls} in 60s"),
+        rule => format!(" or {}", rule.as_str()),
     });
-    format!("{run} in a row{rate}, cooldown {cooldown}s")
+    format!("{run} in a row{beside}, cooldown {cooldown}s")
 }
 
-fn toml(run: u32, rate: Option<(f64, u32)>, cooldown: u64) -> String {
-    let rate = rate.map_or_else(String::new, |(share, calls)| {
-        format!(
-            ",\n    {{ rule = \"rate\", threshold = {share}, window = \"60s\", min_calls = {calls} }}"
-        )
+fn toml(run: u32, beside: Option<TripRule>, cooldown: u64) -> String {
+    let beside = beside.map_or_else(String::new, |rule| match rule {
+        TripRule::Rate {
+            threshold,
+            min_calls,
+            ..
+        } => format!(
+            ",\n    {{ rule = \"rate\", threshold = {threshold}, window = \"60s\", min_calls = {min_calls} }}"
+        ),
+        rule => format!(",\n    {{ rule = \"{}\" }}", rule.as_str()),
     });
     format!(
-        "trip = [\n    {{ rule = \"consecutive\", failures = {run} }}{rate},\n]\ncooldown = \"{cooldown}s\"\n"
+        "trip = [\n    {{ rule = \"consecutive\", failures = {run} }}{beside},\n]\ncooldown = \"{cooldown}s\"\n"
     )
 }
 
@@ -162,9 +180,9 @@ mod tests {
     #[test]
     fn what_is_advised_is_what_was_judged() {
         for run in RUNS {
-            for rate in RATES {
+            for beside in BESIDE {
                 for cooldown in COOLDOWNS {
-                    let text = format!("[breaker]\n{}", toml(run, rate, cooldown));
+                    let text = format!("[breaker]\n{}", toml(run, beside, cooldown));
                     let sources = Sources {
                         file: None,
                         overrides: &Overrides::default(),
@@ -174,7 +192,7 @@ mod tests {
                     let config = report
                         .config
                         .unwrap_or_else(|| panic!("{:?}", report.findings));
-                    let judged = Policy::new(&changed(run, rate, cooldown)).unwrap();
+                    let judged = Policy::new(&changed(run, beside, cooldown)).unwrap();
                     assert_eq!(config.policy("a", Some("m")), judged, "{text}");
                 }
             }
