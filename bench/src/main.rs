@@ -19,6 +19,7 @@ mod replay;
 mod scan;
 #[cfg(feature = "serving")]
 mod servers;
+mod shipped;
 #[cfg(feature = "serving")]
 mod start;
 #[cfg(feature = "serving")]

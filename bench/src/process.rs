@@ -10,6 +10,8 @@ use anyhow::{Context as _, Result, bail};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 
+use crate::shipped::program;
+
 const SILENT: &str = "log = \"off\"\n";
 
 /// How often a program is looked for, 5 s each time: there are some that read much before they listen.
@@ -132,7 +134,7 @@ impl Server {
         fs::create_dir_all(&directory)?;
         fs::write(directory.join("fuseline.toml"), config)?;
         let child = cores
-            .command(Self::program()?)
+            .command(program()?)
             .args(["serve", "--listen", &address, "--admin-listen", &admin])
             .args(["--log-format", "json"])
             .current_dir(&directory)
@@ -157,11 +159,6 @@ impl Server {
     /// The same, not yet listening.
     pub(crate) fn starting_gateway(provider: &str) -> Result<Self> {
         Self::start_gateway(Cores::All, &config(SILENT, provider))
-    }
-
-    /// The gateway as it is shipped.
-    pub(crate) fn program() -> Result<PathBuf> {
-        Ok(std::env::current_exe()?.with_file_name("fuseline"))
     }
 
     /// Any other program that is to listen there. What it says goes to the file `log` in its directory.

@@ -7,12 +7,14 @@ use std::time::Instant;
 
 use anyhow::{Context as _, Result, ensure};
 
+use crate::shipped::program;
+
 const VECTORS: &str = include_str!("../../conformance/vectors.jsonl");
 const AT_LEAST: usize = 2_000_000;
 const ROUNDS: usize = 5;
 
 pub(crate) fn measure() -> Result<()> {
-    let program = std::env::current_exe()?.with_file_name("fuseline");
+    let program = program()?;
     let file = std::env::temp_dir().join(format!("fuseline-replay-{}.jsonl", std::process::id()));
     let events = VECTORS
         .lines()

@@ -10,6 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::process::{Server, free_port};
 use crate::proxy::median;
+use crate::shipped::program;
 
 const STARTS: usize = 21;
 const SLOWEST: Duration = Duration::from_millis(50);
@@ -22,7 +23,7 @@ pub(crate) async fn measure() -> Result<()> {
     for _ in 0..STARTS {
         took.push(start().await?.as_secs_f64() * 1e3);
     }
-    let size = stripped_size(&Server::program()?)?;
+    let size = stripped_size(&program()?)?;
     let median = median(&mut took);
     let last = took.last().copied().unwrap_or(f64::NAN);
     println!("ready after {median:.1} ms, at most {last:.1} ms in {STARTS} starts");

@@ -170,7 +170,7 @@ pub(crate) async fn handle(
             place = call.place.take();
             call.tenant = owner;
             call.slot = tenant.and_then(|tenant| proxy.slot(&call, tenant));
-            let course = Course::new(&proxy, &call, &mut context);
+            let mut course = Course::new(&proxy, &call, &mut context);
             let ending = tokio::select! {
                 biased;
                 ending = course.run() => ending,

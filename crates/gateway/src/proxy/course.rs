@@ -95,7 +95,7 @@ impl<'c> Course<'c> {
     }
 
     /// Takes step after step until there is an answer.
-    pub(crate) async fn run(mut self) -> Ending {
+    pub(crate) async fn run(&mut self) -> Ending {
         let now = self.context.now();
         let mut step = self.next(now);
         let mut visit: Option<Box<Driven>> = None;

@@ -1,6 +1,6 @@
 //! One attempt on the wire: sent, waited for under its time limits, and what came back judged.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
@@ -74,8 +74,12 @@ impl Exchange<'_> {
     ) -> Came {
         let (sent, since) = (attempt.now(), Instant::now());
         let limit = self.judge.limits.until_read(self.facts.shape());
-        let mut timer = std::pin::pin!(sleep_until(since + limit.after));
-        let response = match before(&mut timer, pool.request(request)).await {
+        let mut timer = pin!(sleep_until(since + limit.after));
+        let asked = {
+            let asking = pin!(pool.request(request));
+            before(&mut timer, asking).await
+        };
+        let response = match asked {
             Some(Ok(response)) => response,
             Some(Err(failure)) => {
                 attempt.reuse = failure.reuse_after();
@@ -176,8 +180,10 @@ impl Exchange<'_> {
         timer: &mut Pin<&mut Sleep>,
     ) -> Came {
         let mut read = BytesMut::new();
-        let reading = read_up_to(READ_FAILURE, attempt, body, &mut read);
-        let reading = before(timer, reading).await;
+        let reading = {
+            let reading = pin!(read_up_to(READ_FAILURE, attempt, body, &mut read));
+            before(timer, reading).await
+        };
         let begun = read.freeze();
         let is_whole = matches!(reading, Some(Ok(None)));
         let readable = Readable::new(&head.headers, &begun, is_whole).await;
@@ -208,8 +214,10 @@ impl Exchange<'_> {
         limit: Limit,
     ) -> Came {
         let mut read = BytesMut::new();
-        let reading = read_up_to(READ_WHOLE, attempt, body, &mut read);
-        let reading = before(timer, reading).await;
+        let reading = {
+            let reading = pin!(read_up_to(READ_WHOLE, attempt, body, &mut read));
+            before(timer, reading).await
+        };
         let begun = read.freeze();
         match reading {
             Some(Ok(None)) => {
@@ -279,7 +287,10 @@ impl Exchange<'_> {
 }
 
 /// What comes of a future before the timer goes off; none where it did not come in time.
-async fn before<T>(timer: &mut Pin<&mut Sleep>, future: impl Future<Output = T>) -> Option<T> {
+async fn before<T>(
+    timer: &mut Pin<&mut Sleep>,
+    future: Pin<&mut impl Future<Output = T>>,
+) -> Option<T> {
     tokio::select! {
         biased;
         output = future => Some(output),
