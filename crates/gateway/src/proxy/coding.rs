@@ -53,6 +53,10 @@ impl<'b> Readable<'b> {
 
 /// The names of the codings of a body, in lower case, in the order in which they were applied.
 fn codings(headers: &HeaderMap) -> Vec<String> {
+    // Most have none.
+    if !headers.contains_key(CONTENT_ENCODING) {
+        return Vec::new();
+    }
     let values = headers.get_all(CONTENT_ENCODING).iter();
     let names = values
         .filter_map(|value| value.to_str().ok())

@@ -19,8 +19,9 @@ use super::queue::queued;
 use super::refusal::Refusal;
 use super::streaming::Streaming;
 
-/// What the gateway sends: bytes that it has, or an upstream's body as it comes, looked into or not.
-pub(crate) type Body = Either<Full<Bytes>, Either<Passing, Streaming>>;
+/// What the gateway sends: bytes that it has, or an upstream's body as it comes, looked into or not. An answer is moved
+/// several times before it is sent, so what is large stays where it is.
+pub(crate) type Body = Either<Full<Bytes>, Either<Box<Passing>, Box<Streaming>>>;
 
 /// SDKs obey it before their own rules.
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
@@ -53,7 +54,7 @@ pub(crate) fn respond(
             let body = match rest {
                 Flow::Watched(stream) => {
                     let streaming = Streaming::new(stream, attempt, patience, context, keeper);
-                    Either::Right(streaming)
+                    Either::Right(Box::new(streaming))
                 }
                 Flow::Unwatched(rest) => {
                     let watch = Watch {
@@ -61,7 +62,7 @@ pub(crate) fn respond(
                         patience,
                         context,
                     };
-                    Either::Left(Passing::new(begun, rest, Some(watch)))
+                    Either::Left(Box::new(Passing::new(begun, rest, Some(watch))))
                 }
             };
             Response::from_parts(head, Either::Right(body))
@@ -82,7 +83,9 @@ pub(crate) fn respond(
                 no_retry(&mut head.headers);
             }
             let body = match rest {
-                Some(rest) => Either::Right(Either::Left(Passing::new(begun, rest, None))),
+                Some(rest) => {
+                    Either::Right(Either::Left(Box::new(Passing::new(begun, rest, None))))
+                }
                 None => whole(begun),
             };
             dressed(Response::from_parts(head, body), context)
