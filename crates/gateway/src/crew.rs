@@ -31,12 +31,11 @@ impl Crew {
     /// When there are no threads to be had.
     pub fn start() -> io::Result<Self> {
         let leave = CancellationToken::new();
+        // Those that were there already leave where one is not to be had.
+        let stay = leave.clone().drop_guard();
         let hand = |place| hand(place, leave.clone());
         let hands = (1..places()).map(hand).collect::<io::Result<_>>()?;
-        Ok(Self {
-            hands,
-            _stay: leave.drop_guard(),
-        })
+        Ok(Self { hands, _stay: stay })
     }
 
     pub(crate) fn hands(&self) -> &[Handle] {

@@ -5,6 +5,7 @@ mod front;
 
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
@@ -43,6 +44,8 @@ pub(crate) struct Traffic {
     live: Arc<Live>,
     tasks: Tasks,
     places: Arc<Semaphore>,
+    /// Threads that have a place for the next caller.
+    at_the_door: AtomicUsize,
 }
 
 impl Traffic {
@@ -53,6 +56,7 @@ impl Traffic {
             live,
             tasks,
             places,
+            at_the_door: AtomicUsize::new(0),
         }
     }
 
@@ -66,7 +70,10 @@ impl Traffic {
         loop {
             let next = async {
                 let place = self.place(&mut told).await?;
-                Some((listener.accept().await, place))
+                self.at_the_door.fetch_add(1, Ordering::Relaxed);
+                let accepted = listener.accept().await;
+                self.at_the_door.fetch_sub(1, Ordering::Relaxed);
+                Some((accepted, place))
             };
             let next = tokio::select! {
                 next = next => next,
@@ -110,7 +117,8 @@ impl Traffic {
         if let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             return Some(place);
         }
-        if told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
+        let is_full = self.at_the_door.load(Ordering::Relaxed) == 0;
+        if is_full && told.is_none_or(|told| told.elapsed() >= TOLD_EVERY) {
             *told = Some(Instant::now());
             tracing::warn!("all of listener.max_connections are open; whoever comes now waits");
         }
