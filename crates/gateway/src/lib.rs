@@ -5,6 +5,7 @@ mod caller;
 pub mod cli;
 pub mod config;
 mod crew;
+mod door;
 mod fleet;
 mod live;
 pub mod log;

@@ -48,6 +48,7 @@ mod upload;
 mod upstream;
 mod watched;
 mod way;
+mod whole;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use fuseline_core::Registry;
 use fuseline_store::{Fleet, Pump};
 use fuseline_telemetry::{Otlp, OtlpError};
-use tokio::net::{TcpListener, TcpSocket};
+use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
 use crate::config::{Config, Report};
@@ -20,12 +20,7 @@ use crate::queue::Desk;
 use crate::shutdown::Tasks;
 use crate::state::Meter;
 use crate::traffic::Traffic;
-use crate::{admin, fleet, otlp, proxy, queue, state};
-
-/// Most of an answer that waits in the system for its caller, in which a caller's slowness would be hidden for as long as it fills.
-const SEND_BUFFER: u32 = 64 << 10;
-/// Connections that may wait to be accepted.
-const BACKLOG: u32 = 1024;
+use crate::{admin, door, fleet, otlp, proxy, queue, state};
 
 /// A running gateway. Dropping it cuts every call; [`shutdown`](Self::shutdown) lets them finish.
 pub struct Gateway {
@@ -120,8 +115,8 @@ impl Gateway {
         reader: Option<Reader>,
         crew: Option<Crew>,
     ) -> Result<Self, StartError> {
-        let callers = bind("listen", config.listen)?;
-        let operators = bind("admin_listen", config.admin_listen)?;
+        let callers = door::bind("listen", config.listen)?;
+        let operators = door::bind("admin_listen", config.admin_listen)?;
         let (is_kept, is_fleet) = (config.state.is_some(), config.fleet.is_some());
         let kept = state::open(&config);
         let exporter = config.otlp.settings();
@@ -138,8 +133,8 @@ impl Gateway {
         // What is restored comes first: what the fleet says is newer.
         let fleet = fleet::join(&live);
         let gateway = Self {
-            addr: local_addr("listen", &callers)?,
-            admin_addr: local_addr("admin_listen", &operators)?,
+            addr: door::address("listen", &callers)?,
+            admin_addr: door::address("admin_listen", &operators)?,
             registry,
             tasks,
             live: Arc::clone(&live),
@@ -268,35 +263,4 @@ impl Drop for Gateway {
         self.tasks.cut();
         self.courier.cut();
     }
-}
-
-fn bind(key: &'static str, address: SocketAddr) -> Result<TcpListener, StartError> {
-    listen(address).map_err(|cause| StartError::Listen {
-        key,
-        address,
-        cause,
-    })
-}
-
-/// A listener whose connections have small buffers.
-fn listen(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = match address {
-        SocketAddr::V4(_) => TcpSocket::new_v4(),
-        SocketAddr::V6(_) => TcpSocket::new_v6(),
-    }?;
-    // Or a gateway could not come back to an address on which connections of the last one are still dying.
-    #[cfg(unix)]
-    socket.set_reuseaddr(true)?;
-    socket.set_send_buffer_size(SEND_BUFFER)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
-fn local_addr(key: &'static str, listener: &TcpListener) -> Result<SocketAddr, StartError> {
-    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-    listener.local_addr().map_err(|cause| StartError::Listen {
-        key,
-        address: unknown,
-        cause,
-    })
 }

@@ -12,7 +12,6 @@ use futures_util::FutureExt as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use socket2::{SockRef, TcpKeepalive};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -29,11 +28,6 @@ use front::Front;
 
 /// Most of an answer that waits here for its caller, and most of a request's head.
 const WRITE_BUFFER: usize = 32 << 10;
-/// A caller of whom nothing was heard for this long is asked whether he is still there; without a sign of life he is gone
-/// a quarter of a minute later.
-const KEEPALIVE: Duration = Duration::from_secs(15);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-const KEEPALIVE_RETRIES: u32 = 3;
 /// How long a caller who has just connected has for his request once a drain has begun.
 const FIRST_WORD: Duration = Duration::from_secs(1);
 /// How often it is told that no more connections are accepted.
@@ -127,13 +121,6 @@ impl Traffic {
 
     /// One caller's connection. The call in flight is dropped with it as soon as the caller is gone.
     async fn serve(&self, stream: TcpStream) {
-        // Without it small events would wait for one another; a socket that refuses an option still works.
-        drop(stream.set_nodelay(true));
-        let keepalive = TcpKeepalive::new()
-            .with_time(KEEPALIVE)
-            .with_interval(KEEPALIVE_INTERVAL)
-            .with_retries(KEEPALIVE_RETRIES);
-        drop(SockRef::from(&stream).set_tcp_keepalive(&keepalive));
         let (line, watch) = Caller::at(stream, self.live.proxy().write_idle());
         let Some(line) = self.secured(line).await else {
             return tracing::trace!("a caller spoke no TLS");

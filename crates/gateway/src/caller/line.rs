@@ -30,15 +30,11 @@ impl Line {
         }
     }
 
-    fn poll_send(
-        &self,
-        context: &mut Context<'_>,
-        send: impl Fn(&OwnedWriteHalf) -> io::Result<usize>,
-    ) -> Poll<io::Result<usize>> {
+    fn poll_send(&self, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let stream: &TcpStream = self.write.as_ref().as_ref();
         loop {
             ready!(stream.poll_write_ready(context))?;
-            match send(&self.write) {
+            match stream.try_write(bytes) {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 sent => return Poll::Ready(sent),
             }
@@ -65,23 +61,9 @@ impl AsyncWrite for Line {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let polled = self.poll_send(context, |half| half.try_write(bytes));
+        let polled = self.poll_send(context, bytes);
         self.caller.sent(&polled);
         polled
-    }
-
-    fn poll_write_vectored(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let polled = self.poll_send(context, |half| half.try_write_vectored(slices));
-        self.caller.sent(&polled);
-        polled
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        true
     }
 
     /// A socket holds nothing back.

@@ -15,11 +15,12 @@ use http_body::{Body, Frame, SizeHint};
 use super::client::Received;
 use super::context::Context as CallContext;
 use super::driven::Driven;
+use super::whole::Whole;
 
 /// A body that is passed on frame by frame.
 pub(crate) struct Passing {
     /// What was read before it was known that the rest would not be waited for.
-    begun: Bytes,
+    begun: Whole,
     rest: Received,
     watch: Option<Watch>,
 }
@@ -35,6 +36,7 @@ pub(crate) struct Watch {
 impl Passing {
     /// Passes `begun` and then `rest` on; without a watch nobody is told, since all is settled.
     pub(crate) fn new(begun: Bytes, rest: Received, watch: Option<Watch>) -> Self {
+        let begun = Whole::from(begun);
         let mut passing = Self { begun, rest, watch };
         passing.note_end();
         passing
@@ -84,8 +86,8 @@ impl Body for Passing {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
-        if !self.begun.is_empty() {
-            return Poll::Ready(Some(Ok(Frame::data(std::mem::take(&mut self.begun)))));
+        if let Some(piece) = self.begun.piece() {
+            return Poll::Ready(Some(Ok(Frame::data(piece))));
         }
         let polled = Pin::new(&mut self.rest).poll_frame(context);
         match &polled {
@@ -115,7 +117,7 @@ impl Body for Passing {
     }
 
     fn size_hint(&self) -> SizeHint {
-        let begun = self.begun.len() as u64;
+        let begun = self.begun.left();
         let rest = self.rest.size_hint();
         let mut hint = SizeHint::new();
         hint.set_lower(rest.lower().saturating_add(begun));

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use fuseline_llm::Protocol;
 use http::Response;
 use http::header::{AGE, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use http_body_util::{Either, Full};
+use http_body_util::Either;
 use serde_json::Value;
 
 use super::cache::{Keeper, Kept};
@@ -18,10 +18,11 @@ use super::passing::{Passing, Watch};
 use super::queue::queued;
 use super::refusal::Refusal;
 use super::streaming::Streaming;
+use super::whole::Whole;
 
 /// What the gateway sends: bytes that it has, or an upstream's body as it comes, looked into or not. An answer is moved
 /// several times before it is sent, so what is large stays where it is.
-pub(crate) type Body = Either<Full<Bytes>, Either<Box<Passing>, Box<Streaming>>>;
+pub(crate) type Body = Either<Whole, Either<Box<Passing>, Box<Streaming>>>;
 
 /// SDKs obey it before their own rules.
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
@@ -133,7 +134,7 @@ pub(super) fn no_retry(headers: &mut HeaderMap) {
 
 /// A body that is at hand.
 pub(crate) fn whole(bytes: impl Into<Bytes>) -> Body {
-    Either::Left(Full::new(bytes.into()))
+    Either::Left(Whole::from(bytes.into()))
 }
 
 /// A plain answer.

@@ -4,6 +4,9 @@
 //! 400, 414 or 431, and closes the connection. SDKs and people expect a reason. An answer of that kind is known by its
 //! time: it is written while nobody's call is being answered, so that no byte of an answer is ever taken for one. Where the
 //! last answer is still on its way, it stays as it is.
+//!
+//! It takes no lists of buffers, on purpose: the library then puts what belongs together (an event, its length, the head of an
+//! answer) into one, which costs less than a list does. No piece that it is given is large: see `Whole`.
 
 use std::io;
 use std::pin::Pin;
@@ -67,22 +70,6 @@ impl<L: AsyncWrite + Unpin> AsyncWrite for Front<L> {
         }
         this.own = None;
         Poll::Ready(Ok(bytes.len()))
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        if self.caller.is_asking() {
-            return Pin::new(&mut self.line).poll_write_vectored(context, slices);
-        }
-        let first = slices.iter().find(|slice| !slice.is_empty());
-        self.poll_write(context, first.map_or(&[], |slice| slice))
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.line.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
