@@ -59,6 +59,7 @@ use fuseline_core::{Breaker, Registry, ScopeName, Tick};
 use fuseline_llm::{Classifier, Limits, Operation};
 use fuseline_telemetry::{Metrics, Otlp};
 use http::{Request, Response};
+use http_body_util::Either;
 use hyper::body::Incoming;
 use rustls::crypto::CryptoProvider;
 use tokio::sync::Semaphore;
@@ -189,6 +190,10 @@ pub(crate) async fn handle(
         Err(Answered::Here(answer)) => respond::dressed(*answer, context),
         Err(Answered::Refused(refusal, protocol)) => respond::refused(refusal, protocol, context),
     };
+    if matches!(answer.body(), Either::Left(_)) {
+        // It is at hand: his call is over, however slowly he takes the answer.
+        (waiting, place) = (None, None);
+    }
     answer.map(|body| Awaited::new(body, (waiting, asking, place, proxy)))
 }
 
