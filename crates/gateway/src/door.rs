@@ -39,7 +39,7 @@ pub(crate) fn address(key: &'static str, listener: &TcpListener) -> Result<Socke
 }
 
 /// A listener whose connections have small buffers, send at once, and are asked for signs of life: they have from it what it
-/// has. Set on each, it would cost every caller six calls of the system before his request is read.
+/// has. Set on each, it would cost every caller five calls of the system before his request is read.
 fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     let socket = match address {
         SocketAddr::V4(_) => TcpSocket::new_v4(),
