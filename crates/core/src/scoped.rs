@@ -161,8 +161,9 @@ impl Scopes {
 
     /// The states of the breakers that there are.
     pub fn states(&self, now: Tick) -> impl Iterator<Item = State> {
-        let breakers = self.existing().0.into_iter().flatten();
-        breakers.map(move |breaker| breaker.state(now))
+        let Existing(breakers) = self.existing();
+        let states = breakers.map(|breaker| breaker.map(|breaker| breaker.state(now)));
+        states.into_iter().flatten()
     }
 
     /// The settings.

@@ -20,6 +20,7 @@ mod driven;
 mod exchange;
 mod exhausted;
 mod framing;
+mod gathered;
 mod guard;
 mod head;
 mod headers;
@@ -51,6 +52,7 @@ mod way;
 mod whole;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -143,12 +145,12 @@ pub enum BuildError {
     Random,
 }
 
-/// Answers one request of this caller.
+/// Answers one request of this caller. There is always an answer; the HTTP library wants room for a failure.
 pub(crate) async fn handle(
     proxy: Arc<Proxy>,
     request: Request<Incoming>,
     caller: Caller,
-) -> Response<Awaited<Body, impl Unpin>> {
+) -> Result<Response<Awaited<Body, impl Unpin>>, Infallible> {
     let asking = caller.asks();
     let otlp = proxy.lasting.otlp.as_ref();
     let span = otlp.map(|otlp| otlp.call(request.headers()));
@@ -194,7 +196,7 @@ pub(crate) async fn handle(
         // It is at hand: his call is over, however slowly he takes the answer.
         (waiting, place) = (None, None);
     }
-    answer.map(|body| Awaited::new(body, (waiting, asking, place, proxy)))
+    Ok(answer.map(|body| Awaited::new(body, (waiting, asking, place, proxy))))
 }
 
 impl Proxy {

@@ -3,12 +3,10 @@
 mod again;
 mod front;
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -151,7 +149,7 @@ impl Traffic {
             has_asked.notify_one();
             let (proxy, caller) = (self.live.proxy(), asking.clone());
             // hyper keeps room for it as long as the connection stands: a stream may stand for minutes after it.
-            Box::pin(proxy::handle(proxy, request, caller).map(Ok::<_, Infallible>))
+            Box::pin(proxy::handle(proxy, request, caller))
         });
         // Who leaves is the watch's to tell: hyper would take the end of what a caller sends for the end of his interest.
         let connection = http1::Builder::new()

@@ -26,7 +26,7 @@ use crate::evidence::{Evidence, Fault};
 use crate::head::Head;
 use crate::request::{Operation, Shape};
 use crate::route::{Standing, Step};
-use crate::stream::{StreamEnding, StreamGuard};
+use crate::stream::{StreamEnding, StreamGuard, Usage};
 use crate::verdict::Verdict;
 
 /// Those of a stream's head say nothing of how it ended.
@@ -76,6 +76,8 @@ struct Exchange {
     began_to_deliver: Option<Tick>,
     body_bytes: u64,
     verdict: Option<Verdict>,
+    /// What a whole answer says that it used.
+    usage: Usage,
     /// Until the verdict, so far.
     took: Duration,
 }
@@ -168,7 +170,8 @@ impl Attempt {
         wall: SystemTime,
         now: Tick,
     ) -> Verdict {
-        let verdict = classifier.classify(answer, wall);
+        let (verdict, usage) = classifier.judge(answer, wall);
+        self.exchange.usage = usage;
         self.judged(verdict, now)
     }
 
@@ -297,6 +300,11 @@ impl Attempt {
         self.exchange.verdict.as_ref()
     }
 
+    /// What the whole answer that was told says that it used; of a stream, its guard knows.
+    pub fn usage(&self) -> Usage {
+        self.exchange.usage
+    }
+
     /// A probe that has delivered for long enough has succeeded, however the stream goes on.
     fn prove(&mut self, delivered: Duration, now: Tick) {
         let Exchange {
@@ -352,6 +360,7 @@ impl Exchange {
             began_to_deliver: None,
             body_bytes: 0,
             verdict: None,
+            usage: Usage::default(),
             took: Duration::ZERO,
         }
     }

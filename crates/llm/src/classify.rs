@@ -35,6 +35,7 @@ pub use self::transcript::{Event, Transcript};
 use crate::evidence::{Citation, Evidence};
 use crate::head::{Head, Headers};
 use crate::request::{Operation, Shape};
+use crate::stream::Usage;
 use crate::verdict::Verdict;
 
 const NOT_MODIFIED: u16 = 304;
@@ -124,15 +125,25 @@ impl Classifier {
     /// The verdict on an exchange; `wall` is what time it is, for hints that are dates. Looks at no more than the
     /// first 64 KiB of a failure's body. Never panics, whatever the bytes.
     pub fn classify(&self, answer: &Answer<'_>, wall: SystemTime) -> Verdict {
-        let Some(head) = &answer.head else {
-            return match answer.ending {
-                Ending::Broken(fault) => classify_fault(fault, Phase::BeforeHead),
-                Ending::Left | Ending::Complete => left(Scope::Provider),
-            };
-        };
-        if head.is_success() {
-            return self.success(answer, head, wall);
+        self.judge(answer, wall).0
+    }
+
+    /// As [`classify`](Self::classify), and what a model's whole answer says that it used, which is read in the same go.
+    pub(crate) fn judge(&self, answer: &Answer<'_>, wall: SystemTime) -> (Verdict, Usage) {
+        match &answer.head {
+            Some(head) if head.is_success() => self.success(answer, head, wall),
+            Some(head) => (self.no_success(answer, head, wall), Usage::default()),
+            None => {
+                let verdict = match answer.ending {
+                    Ending::Broken(fault) => classify_fault(fault, Phase::BeforeHead),
+                    Ending::Left | Ending::Complete => left(Scope::Provider),
+                };
+                (verdict, Usage::default())
+            }
         }
+    }
+
+    fn no_success(&self, answer: &Answer<'_>, head: &Head<'_>, wall: SystemTime) -> Verdict {
         if head.status() == NOT_MODIFIED {
             return Verdict::success();
         }

@@ -68,6 +68,7 @@ mod classify;
 mod evidence;
 mod head;
 mod hints;
+mod json;
 mod last_good;
 mod mask;
 mod request;

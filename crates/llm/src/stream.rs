@@ -21,6 +21,7 @@ use std::fmt;
 
 pub use self::collect::{Collector, Completion, Incomplete, IncompleteReason, ToolCall};
 use self::dialect::CallStage;
+pub(crate) use self::dialect::Told;
 pub use self::dialect::{Dialect, Finish, Usage};
 pub use self::framing::Framing;
 use self::framing::{Found, Machine};

@@ -77,8 +77,10 @@ impl Kept {
     fn new(headers: &HeaderMap, body: Bytes) -> Self {
         let described = [CONTENT_TYPE, CONTENT_ENCODING];
         let said = described.into_iter().flat_map(|name| {
-            let values = headers.get_all(&name).iter().cloned();
+            let values = headers.get_all(&name).iter();
             values
+                // Copies, as that of the body.
+                .filter_map(|value| HeaderValue::from_bytes(value.as_bytes()).ok())
                 .map(|value| (name.clone(), value))
                 .collect::<Vec<_>>()
         });

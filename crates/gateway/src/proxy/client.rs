@@ -118,8 +118,7 @@ impl Pool {
         &self,
         mut request: Request<Full<Bytes>>,
     ) -> Result<Response<Received>, Failure> {
-        let target = request.uri().clone();
-        let host = self.clients.host(&target);
+        let host = self.clients.host(request.uri());
         loop {
             let kept = match self.reuse {
                 Reuse::Allowed => host.take(),
@@ -128,9 +127,9 @@ impl Pool {
             let is_kept = kept.is_some();
             let mut line = match kept {
                 Some(line) => line,
-                None => Box::pin(self.connect(&host, &target)).await?,
+                None => Box::pin(self.connect(&host)).await?,
             };
-            line.address(&mut request, &target, host.name());
+            line.address(&mut request, &host);
             match line.send(request).await {
                 Ok(response) => {
                     line.prove();
@@ -144,8 +143,8 @@ impl Pool {
         }
     }
 
-    async fn connect(&self, host: &Arc<Host>, target: &Uri) -> Result<Line, Failure> {
-        let connecting = self.clients.0.connector.connect(target.clone());
+    async fn connect(&self, host: &Arc<Host>) -> Result<Line, Failure> {
+        let connecting = self.clients.0.connector.connect(host.root().clone());
         let line = match tokio::time::timeout(self.limit, connecting).await {
             Ok(connected) => connected.map_err(Failure::Connect)?,
             Err(late) => return Err(Failure::Connect(late.into())),

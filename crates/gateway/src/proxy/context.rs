@@ -53,8 +53,8 @@ pub(crate) struct Context {
     replaced: u32,
     /// Where the answer comes from, as far as is known.
     aim: Option<Arc<Aim>>,
-    /// Where the latest attempt was sent.
-    address: Option<Uri>,
+    /// The latest address at which nothing was found.
+    not_found: Option<Uri>,
     answerer: Answerer,
     /// What went wrong last; while something is still going on, that the caller left before its end.
     kind: Option<Kind>,
@@ -114,7 +114,7 @@ impl Context {
             attempts: 0,
             replaced: 0,
             aim: None,
-            address: None,
+            not_found: None,
             answerer: Answerer::First,
             kind: Some(Kind::Cancelled),
             status: None,
@@ -163,9 +163,9 @@ impl Context {
         }
     }
 
-    /// The attempt that was begun last is sent to this address.
-    pub(crate) fn sent_to(&mut self, address: &Uri) {
-        self.address = Some(address.clone());
+    /// Nothing was found at the address that the latest attempt was sent to.
+    pub(crate) fn not_found_at(&mut self, address: Uri) {
+        self.not_found = Some(address);
     }
 
     pub(crate) const fn is_traced(&self) -> bool {
@@ -339,8 +339,11 @@ impl Context {
         add(REQUEST_ID, header_text(&self.id));
         add(ATTEMPTS, (self.attempts - self.replaced).into());
         let is_first = self.answerer == Answerer::First;
-        let fallback = if is_first { "false" } else { "true" };
-        add(FALLBACK, HeaderValue::from_static(fallback));
+        let fallback = match is_first {
+            true => const { HeaderValue::from_static("false") },
+            false => const { HeaderValue::from_static("true") },
+        };
+        add(FALLBACK, fallback);
         if let Some(degraded) = self.answerer.degraded() {
             add(DEGRADED, header_text(degraded));
         }
@@ -353,8 +356,8 @@ impl Context {
         add(BREAKER, breaker);
         let why = match (self.why.is_empty(), self.attempts) {
             (false, _) => header_text(&self.why),
-            (true, 0) => HeaderValue::from_static("answered by the gateway"),
-            (true, _) => HeaderValue::from_static("answered at first try"),
+            (true, 0) => const { HeaderValue::from_static("answered by the gateway") },
+            (true, _) => const { HeaderValue::from_static("answered at first try") },
         };
         add(WHY, why);
     }

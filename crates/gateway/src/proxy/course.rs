@@ -6,7 +6,7 @@ mod hedge;
 use std::sync::Arc;
 use std::time::Duration;
 
-use fuseline_core::{Reason as Refused, Scope, Tick};
+use fuseline_core::{Kind, Reason as Refused, Scope, Tick};
 use fuseline_llm::{Attempt, Evidence, Plan, Reason, Standing, Step, Tokens, Verdict};
 
 use super::Proxy;
@@ -211,7 +211,9 @@ impl<'c> Course<'c> {
     /// A place at the target and leave from its breakers.
     fn leave(&mut self, at: usize, now: Tick) -> Option<Driven> {
         let way = self.ways.get(at)?;
-        let (scopes, terms) = (way.aim.scopes.as_ref()?, self.terms(way, now));
+        let scopes = way.aim.scopes.as_ref()?;
+        let limits = self.limits(&way.aim.timeouts, now);
+        let terms = self.terms(way, &limits);
         let place = way.seat.as_ref().map(|seat| seat.take(now));
         let begun = match place {
             Some(None) => None,
@@ -221,7 +223,7 @@ impl<'c> Course<'c> {
         match begun {
             Some((place, Ok(attempt))) => {
                 let clock = self.context.clock().clone();
-                return Some(Driven::new(attempt, clock, place));
+                return Some(Driven::new(attempt, clock, limits, place));
             }
             Some((_, Err(refused))) => self.ways.get_mut(at)?.refuse(refused, self.context),
             None => self.ways.get_mut(at)?.tell_full(self.context),
@@ -244,6 +246,9 @@ impl<'c> Course<'c> {
         }
         let now = self.context.now();
         if attempt.again(now).is_ok() {
+            if let Some(way) = self.ways.get(at) {
+                attempt.limits = self.limits(&way.aim.timeouts, now);
+            }
             return Ok((at, attempt));
         }
         let next = self.next(now);
@@ -269,6 +274,11 @@ impl<'c> Course<'c> {
             .ended_at(&way.aim.target, verdict.kind, verdict.evidence.status());
         if let Some(kind) = verdict.kind {
             self.context.failed(way.to_string(), kind, verdict);
+            if kind == Kind::NotFound
+                && let Ok(address) = way.upstream.address(self.call, way.model, way.key)
+            {
+                self.context.not_found_at(address);
+            }
         }
         if verdict.is_outcome_unknown() {
             let tokens = || Tokens::estimate(&self.call.body);

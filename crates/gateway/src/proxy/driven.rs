@@ -6,13 +6,15 @@ use fuseline_core::{Clock, Tick};
 use fuseline_llm::{Attempt, Fault, Verdict};
 
 use super::client::Reuse;
-use super::limits::Limit;
+use super::limits::{Limit, Limits};
 use super::roster::{Doubt, Taken};
 
 /// An attempt with a clock: one that is dropped is cancelled as of that moment.
 pub(crate) struct Driven {
     attempt: Attempt,
     pub(crate) clock: Clock,
+    /// How long it may take to do what.
+    pub(crate) limits: Limits,
     /// What is to be thought of other connections, should this one's be replaced.
     pub(crate) reuse: Reuse,
     /// Its place among the calls that its target may have at once.
@@ -22,10 +24,16 @@ pub(crate) struct Driven {
 }
 
 impl Driven {
-    pub(crate) fn new(attempt: Attempt, clock: Clock, place: Option<Taken>) -> Self {
+    pub(crate) fn new(
+        attempt: Attempt,
+        clock: Clock,
+        limits: Limits,
+        place: Option<Taken>,
+    ) -> Self {
         Self {
             attempt,
             clock,
+            limits,
             reuse: Reuse::Allowed,
             _place: place,
             doubt: None,

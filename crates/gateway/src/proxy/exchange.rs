@@ -3,7 +3,7 @@
 use std::pin::{Pin, pin};
 use std::time::{Duration, SystemTime};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use fuseline_llm::{
     Body, Dialect, Ending, Fault, Framing, Head, Operation, RequestFacts, StreamEnding,
     StreamGuard, Usage, Verdict,
@@ -16,6 +16,7 @@ use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 use super::client::{Pool, Received};
 use super::coding::{Readable, is_coded};
 use super::driven::Driven;
+use super::gathered::Gathered;
 use super::head::{for_the_caller, framing, is_good, is_no_answer, text_of};
 use super::headers;
 use super::heartbeat::Heartbeat;
@@ -179,12 +180,12 @@ impl Exchange<'_> {
         body: Received,
         timer: &mut Pin<&mut Sleep>,
     ) -> Came {
-        let mut read = BytesMut::new();
+        let mut read = Gathered::default();
         let reading = {
             let reading = pin!(read_up_to(READ_FAILURE, attempt, body, &mut read));
             before(timer, reading).await
         };
-        let begun = read.freeze();
+        let begun = read.whole();
         let is_whole = matches!(reading, Some(Ok(None)));
         let readable = Readable::new(&head.headers, &begun, is_whole).await;
         let verdict = self.judge(attempt, &head, readable.as_body());
@@ -213,17 +214,17 @@ impl Exchange<'_> {
         timer: &mut Pin<&mut Sleep>,
         limit: Limit,
     ) -> Came {
-        let mut read = BytesMut::new();
+        let mut read = Gathered::default();
         let reading = {
             let reading = pin!(read_up_to(READ_WHOLE, attempt, body, &mut read));
             before(timer, reading).await
         };
-        let begun = read.freeze();
+        let begun = read.whole();
         match reading {
             Some(Ok(None)) => {
                 let readable = Readable::new(&head.headers, &begun, true).await;
                 let verdict = self.judge(attempt, &head, readable.as_body());
-                let usage = self.usage(readable.as_body());
+                let usage = attempt.usage();
                 let head = with_its_own_status(head, &verdict);
                 let answer = Answer {
                     head,
@@ -261,14 +262,6 @@ impl Exchange<'_> {
         attempt.answered(&self.judge.classifier, &answer, wall(), now)
     }
 
-    /// What a model's whole answer used.
-    fn usage(&self, body: Body<'_>) -> Usage {
-        match (self.facts.operation(), body) {
-            (Operation::Create, Body::Whole(body)) => Usage::of_answer(body),
-            _ => Usage::default(),
-        }
-    }
-
     /// The language of an answer that is a stream which can be watched.
     fn language(&self, head: &response::Parts) -> Option<(Dialect, Framing)> {
         let dialect = self.facts.dialect().filter(|_| !is_coded(&head.headers))?;
@@ -303,7 +296,7 @@ async fn read_up_to(
     most: usize,
     attempt: &mut Driven,
     mut body: Received,
-    read: &mut BytesMut,
+    read: &mut Gathered,
 ) -> Result<Option<Received>, hyper::Error> {
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else {
@@ -311,7 +304,7 @@ async fn read_up_to(
         };
         let now = attempt.now();
         attempt.body(data.len(), now);
-        read.extend_from_slice(&data);
+        read.push(data);
         if read.len() > most {
             return Ok(Some(body));
         }

@@ -11,7 +11,7 @@ use http::{Method, Request};
 pub(crate) const OURS: &str = "x-fuseline-";
 
 /// Where callers and providers put keys, whatever the dialect; and where callers' proxies put theirs.
-pub(crate) const CREDENTIALS: [HeaderName; 8] = [
+pub(crate) static CREDENTIALS: [HeaderName; 8] = [
     AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),
@@ -27,7 +27,7 @@ const EVENT_STREAM: &[u8] = b"text/event-stream";
 const BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Headers that speak of one connection only; with them go those that `connection` names.
-const HOP_BY_HOP: [HeaderName; 9] = [
+static HOP_BY_HOP: [HeaderName; 9] = [
     CONNECTION,
     HeaderName::from_static("keep-alive"),
     PROXY_AUTHENTICATE,
@@ -47,7 +47,10 @@ fn strip_hop(headers: &mut HeaderMap) {
             .iter()
             .filter_map(|value| value.to_str().ok())
             .flat_map(|value| value.split(','))
-            .filter_map(|name| name.trim().parse().ok())
+            .map(str::trim)
+            // By far the most say this, and a header of that name goes anyway.
+            .filter(|name| !name.eq_ignore_ascii_case("keep-alive"))
+            .filter_map(|name| name.parse().ok())
             .collect();
         for name in &named {
             headers.remove(name);

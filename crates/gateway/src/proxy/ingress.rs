@@ -27,7 +27,7 @@ use crate::config::{Config, Route};
 use crate::token;
 
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
-const CLIENT_TOKEN_HEADERS: [HeaderName; 3] = [
+static CLIENT_TOKEN_HEADERS: [HeaderName; 3] = [
     AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),

@@ -23,9 +23,19 @@ impl Proxy {
         let mut order: Vec<usize> = if call.facts.operation() == Operation::Other {
             (0..roster.own).collect()
         } else {
-            let tokens = self.tokens(call, roster);
+            let has_context = |stop: &Stop| self.room(call, &stop.target).is_some();
+            let has_contexts = roster.stops.iter().any(has_context);
+            let tokens = if has_contexts || roster.strategy == Strategy::Cheapest {
+                Tokens::estimate(&call.body)
+            } else {
+                Tokens::default()
+            };
             let ranked = self.ranked(call, roster, tokens, now);
-            self.with_room(call, roster, ranked, tokens, context)
+            if has_contexts {
+                self.with_room(call, roster, ranked, tokens, context)
+            } else {
+                ranked
+            }
         };
         if call.fallback == Fallback::Off {
             order.truncate(1);
@@ -60,16 +70,6 @@ impl Proxy {
         state == State::Degraded && {
             let policy = self.config.policy(provider, Some(model));
             stop.seat.left_alone(now) < policy.cooldown()
-        }
-    }
-
-    /// What the request has, where somebody asks for that.
-    fn tokens(&self, call: &Call, roster: &Roster) -> Tokens {
-        let has_context = |stop: &Stop| self.room(call, &stop.target).is_some();
-        if roster.strategy == Strategy::Cheapest || roster.stops.iter().any(has_context) {
-            Tokens::estimate(&call.body)
-        } else {
-            Tokens::default()
         }
     }
 

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::time::{Instant, timeout_at};
 
+use super::gathered::Gathered;
 use super::memory::{Memory, Share};
 use super::refusal::Refusal;
 use crate::config::Config;
@@ -56,7 +57,7 @@ impl Uploads {
     /// The whole body, or why not. What is too long is read on for a while, since an answer sent into an upload that
     /// nobody reads is often lost.
     pub(crate) async fn read(&self, mut body: Incoming) -> Result<Upload, Refusal> {
-        let mut kept = BytesMut::new();
+        let mut kept = Gathered::default();
         let mut share = self.memory.share();
         let (mut length, mut is_full) = (0_u64, false);
         // Far beyond any clock there is no limit.
@@ -84,9 +85,9 @@ impl Uploads {
             is_full = !share.grow(data.len() as u64);
             if is_full {
                 // Its room is somebody else's from now on.
-                (kept, share) = (BytesMut::new(), self.memory.share());
+                (kept, share) = (Gathered::default(), self.memory.share());
             } else {
-                kept.extend_from_slice(&data);
+                kept.push(data);
             }
         }
         if length > self.most {
@@ -95,7 +96,7 @@ impl Uploads {
             Err(Refusal::no_memory())
         } else {
             Ok(Upload {
-                body: kept.freeze(),
+                body: kept.whole(),
                 share,
             })
         }

@@ -74,13 +74,13 @@ impl Upstream {
         Ok(value)
     }
 
-    /// The caller's request with this target's address, credential and, where it has its own, model.
-    pub(crate) fn request(
+    /// Where the request goes.
+    pub(crate) fn address(
         &self,
         call: &Call,
         model: Option<&str>,
         key: Option<&HeaderValue>,
-    ) -> Result<Request<Full<Bytes>>, http::Error> {
+    ) -> Result<Uri, http::Error> {
         let path = model.map_or_else(
             || call.path.as_str().into(),
             |model| call.facts.path_for(model, &call.path),
@@ -91,7 +91,17 @@ impl Upstream {
         } else {
             query.map(Into::into)
         };
-        let uri = address::join(self.protocol, &self.base, &path, query.as_deref())?;
+        address::join(self.protocol, &self.base, &path, query.as_deref())
+    }
+
+    /// The caller's request with this target's address, credential and, where it has its own, model.
+    pub(crate) fn request(
+        &self,
+        call: &Call,
+        model: Option<&str>,
+        key: Option<&HeaderValue>,
+    ) -> Result<Request<Full<Bytes>>, http::Error> {
+        let uri = self.address(call, model, key)?;
         let body = model.map_or_else(
             || call.body.clone(),
             |model| call.facts.body_for(model, &call.body),

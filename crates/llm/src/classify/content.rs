@@ -7,16 +7,15 @@ mod parts;
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use self::parts::{Candidate, Choice, Message, any_filled, is_filled, list, list_has, text};
+use crate::json::{Object as _, Value, object};
+use crate::stream::{Told, Usage};
 
 /// Gemini answers a prompt that it refuses without candidates, and gives the reason elsewhere.
 const PROMPT_BLOCKED: &str = "prompt_blocked";
 
 /// A value that is not looked into.
-type Raw<'a> = Option<&'a RawValue>;
+type Raw<'a> = Option<Value<'a>>;
 
 /// What an object says.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -31,69 +30,72 @@ pub(super) struct Reading<'a> {
     pub(super) finish: Option<Cow<'a, str>>,
     /// An end marker that says nothing about why.
     pub(super) is_end: bool,
+    pub(super) usage: Usage,
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Object<'a> {
-    // Errors.
-    error: Raw<'a>,
-    errors: Raw<'a>,
-    error_type: Raw<'a>,
-    error_message: Raw<'a>,
-    fault: Raw<'a>,
-    success: Raw<'a>,
-    base_resp: Raw<'a>,
-    status: Raw<'a>,
-    object: Raw<'a>,
-    r#type: Raw<'a>,
-    // Answers.
-    #[serde(borrow, deserialize_with = "even_null")]
-    choices: Raw<'a>,
-    #[serde(borrow, deserialize_with = "even_null")]
-    candidates: Raw<'a>,
-    #[serde(rename = "promptFeedback")]
-    prompt_feedback: Raw<'a>,
-    content: Raw<'a>,
-    message: Raw<'a>,
-    output: Raw<'a>,
-    text: Raw<'a>,
-    response: Raw<'a>,
-    data: Raw<'a>,
-    embedding: Raw<'a>,
-    embeddings: Raw<'a>,
-    generated_text: Raw<'a>,
-    tool_calls: Raw<'a>,
-    // Pieces of answers.
-    delta: Raw<'a>,
-    content_block: Raw<'a>,
-    token: Raw<'a>,
-    event_type: Raw<'a>,
-    // Ends.
-    done: Raw<'a>,
-    done_reason: Raw<'a>,
-    finish_reason: Raw<'a>,
-    is_finished: Raw<'a>,
-    stop_reason: Raw<'a>,
-    #[serde(rename = "stopReason")]
-    stop_reason_camel: Raw<'a>,
-    incomplete_details: Raw<'a>,
+object! {
+    struct Object {
+        // Errors.
+        error,
+        errors,
+        error_type,
+        error_message,
+        fault,
+        success,
+        base_resp,
+        status,
+        object,
+        r#type = "type",
+        // Answers.
+        prompt_feedback = "promptFeedback",
+        content,
+        message,
+        output,
+        text,
+        response,
+        data,
+        embedding,
+        embeddings,
+        generated_text,
+        tool_calls,
+        // Pieces of answers.
+        delta,
+        content_block,
+        token,
+        event_type,
+        // Ends.
+        done,
+        done_reason,
+        finish_reason,
+        is_finished,
+        stop_reason,
+        stop_reason_camel = "stopReason",
+        incomplete_details,
+        // Tokens.
+        usage,
+        usage_metadata = "usageMetadata",
+        meta,
+        prompt_eval_count,
+        eval_count,
+    }
+    even_null {
+        choices,
+        candidates,
+    }
 }
 
 /// What an object says, or all objects of an array together; none where the text is no JSON.
-pub(super) fn read(text: &str) -> Option<Reading<'_>> {
-    if text.starts_with('{') {
-        return serde_json::from_str::<Object<'_>>(text)
-            .ok()
-            .map(Object::reading);
+pub(super) fn read(text: &[u8]) -> Option<Reading<'_>> {
+    if let Some(object) = Object::of(text) {
+        return Some(object.reading());
     }
-    let elements: Vec<&RawValue> = serde_json::from_str(text).ok()?;
+    let value = Value::read(text).filter(|value| value.is_list())?;
     let mut whole = Reading {
-        is_answer: elements.is_empty(),
+        is_answer: value.elements().next().is_none(),
         ..Reading::default()
     };
-    for element in elements {
-        let Some(object) = parts::object::<Object<'_>>(element) else {
+    for element in value.elements() {
+        let Some(object) = Object::read(element) else {
             // A list of something else than objects: numbers of an embedding, texts.
             whole.has_content = true;
             continue;
@@ -112,6 +114,7 @@ impl<'a> Object<'a> {
         let kind = text(self.r#type).unwrap_or_default();
         let mut reading = Reading {
             is_error: self.is_error(&kind),
+            usage: self.usage(),
             ..Reading::default()
         };
         self.read_choices(&mut reading);
@@ -122,12 +125,23 @@ impl<'a> Object<'a> {
         reading
     }
 
+    fn usage(&self) -> Usage {
+        let told = Told {
+            usage: self.usage,
+            gemini: self.usage_metadata,
+            meta: self.meta,
+            prompt_eval_count: self.prompt_eval_count,
+            eval_count: self.eval_count,
+        };
+        told.usage()
+    }
+
     fn is_error(&self, kind: &str) -> bool {
         let says = |raw: Raw<'_>, word: &str| text(raw).is_some_and(|text| text == word);
-        let is_false = |raw: Raw<'_>| raw.is_some_and(|raw| raw.get() == "false");
-        let failed = self.base_resp.is_some_and(|raw| {
-            parts::object::<parts::BaseResp>(raw).is_some_and(|answer| answer.status_code != 0)
-        });
+        let is_false = |raw: Raw<'_>| raw.is_some_and(|raw| raw.get() == b"false");
+        let base = self.base_resp.and_then(parts::BaseResp::read);
+        let status = base.and_then(|base| base.status_code?.number());
+        let failed = status.is_some_and(|status| status != 0.0);
         any_filled([self.error, self.error_type, self.error_message, self.fault])
             || kind == "error"
             || kind == "response.failed"
@@ -158,9 +172,7 @@ impl<'a> Object<'a> {
                 reading.finish = text(candidate.finish_reason).or_else(|| reading.finish.take());
             }
         }
-        let blocked = self
-            .prompt_feedback
-            .and_then(parts::object::<parts::Feedback<'a>>);
+        let blocked = self.prompt_feedback.and_then(parts::Feedback::read);
         if blocked.is_some_and(|feedback| feedback.block_reason.is_some()) {
             reading.is_answer = true;
             reading.finish = Some(Cow::Borrowed(PROMPT_BLOCKED));
@@ -189,7 +201,7 @@ impl<'a> Object<'a> {
             reading.is_answer = true;
             reading.has_content |= parts::output_has_content(Some(output));
             let incomplete = self.incomplete_details;
-            let incomplete = incomplete.and_then(parts::object::<parts::Incomplete<'a>>);
+            let incomplete = incomplete.and_then(parts::Incomplete::read);
             let reason = incomplete.and_then(|details| text(details.reason));
             let is_over = text(self.status).is_some_and(|status| status == "completed");
             reading.finish = reason
@@ -227,10 +239,10 @@ impl<'a> Object<'a> {
     }
 
     fn read_ends(&self, kind: &str, reading: &mut Reading<'a>) {
-        let delta = self.delta.and_then(parts::object::<parts::Delta<'a>>);
+        let delta = self.delta.and_then(parts::Delta::read);
         let delta =
             delta.and_then(|delta| text(delta.stop_reason).or_else(|| text(delta.finish_reason)));
-        let is_true = |raw: Raw<'_>| raw.is_some_and(|raw| raw.get() == "true");
+        let is_true = |raw: Raw<'_>| raw.is_some_and(|raw| raw.get() == b"true");
         let reason = text(self.stop_reason)
             .or_else(|| text(self.stop_reason_camel))
             .or_else(|| text(self.finish_reason))
@@ -244,9 +256,4 @@ impl<'a> Object<'a> {
             || text(self.event_type).is_some_and(|event| event == "stream-end")
             || self.generated_text.is_some();
     }
-}
-
-/// A value that is there although it is null.
-fn even_null<'de: 'a, 'a, D: serde::Deserializer<'de>>(from: D) -> Result<Raw<'a>, D::Error> {
-    <&RawValue>::deserialize(from).map(Some)
 }

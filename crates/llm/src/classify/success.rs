@@ -5,6 +5,7 @@ use std::time::SystemTime;
 use fuseline_core::{Kind, Scope};
 
 use super::content::{self, Reading};
+use super::tables::Tables;
 use super::{
     Answer, Body, Classifier, Document, Ending, Event, Facts, Phase, Shape, Transcript,
     classify_end, classify_fault, left,
@@ -12,6 +13,7 @@ use super::{
 use crate::evidence::Evidence;
 use crate::head::Head;
 use crate::request::Operation;
+use crate::stream::Usage;
 use crate::verdict::Verdict;
 
 /// Reasons to stop with which an answer may be empty and yet be all that there was to say.
@@ -26,24 +28,23 @@ const MAY_BE_EMPTY: [&str; 7] = [
 ];
 
 impl Classifier {
-    /// The verdict on an exchange whose status is a success.
+    /// The verdict on an exchange whose status is a success, and what its answer says that it used.
     pub(super) fn success(
         &self,
         answer: &Answer<'_>,
         head: &Head<'_>,
         wall: SystemTime,
-    ) -> Verdict {
-        if let Body::Stream(transcript) = answer.body {
-            return self.stream(answer, transcript, wall);
-        }
-        match (answer.ending, answer.operation, answer.body) {
+    ) -> (Verdict, Usage) {
+        let verdict = match (answer.ending, answer.operation, answer.body) {
+            (_, _, Body::Stream(transcript)) => self.stream(answer, transcript, wall),
             (Ending::Left, ..) => left(Scope::Provider),
             (Ending::Broken(fault), ..) => classify_fault(fault, Phase::Body(Shape::Plain)),
             (Ending::Complete, Operation::Create, Body::Whole(body)) => {
-                self.plain(answer, head, body, wall)
+                return self.plain(answer, head, body, wall);
             }
             (Ending::Complete, ..) => Verdict::success(),
-        }
+        };
+        (verdict, Usage::default())
     }
 
     fn plain(
@@ -52,34 +53,48 @@ impl Classifier {
         head: &Head<'_>,
         body: &[u8],
         wall: SystemTime,
-    ) -> Verdict {
+    ) -> (Verdict, Usage) {
         if body.is_empty() {
-            return classify_end(answer.operation, 0);
+            return (classify_end(answer.operation, 0), Usage::default());
         }
-        let Ok(text) = std::str::from_utf8(body) else {
+        let (verdict, usage) = if let Some(reading) = content::read(body) {
+            (self.reading(answer, &reading, body, wall), reading.usage)
+        } else if let Ok(text) = std::str::from_utf8(body) {
+            self.text(answer, head, text, wall)
+        } else {
             // Sound, or an image.
-            return Verdict::success();
+            return (Verdict::success(), Usage::default());
         };
-        let text = text.trim_start_matches('\u{feff}').trim();
-        let verdict = match text.as_bytes().first() {
-            None => nothing_usable(),
-            Some(b'{' | b'[') => match content::read(text) {
-                Some(reading) => self.reading(answer, &reading, body, wall),
+        let tables = self.tables.as_ref();
+        if verdict.is_success() && tables.is_some_and(Tables::judges_success) {
+            return (self.page(answer, head, body, wall), usage);
+        }
+        (verdict, usage)
+    }
+
+    /// What is no JSON as it came.
+    fn text(
+        &self,
+        answer: &Answer<'_>,
+        head: &Head<'_>,
+        body: &str,
+        wall: SystemTime,
+    ) -> (Verdict, Usage) {
+        let text = body.trim_start_matches('\u{feff}').trim();
+        let verdict = match text.as_bytes() {
+            [] => nothing_usable(),
+            json @ [b'{' | b'[', ..] => match content::read(json) {
+                Some(reading) => {
+                    let verdict = self.reading(answer, &reading, json, wall);
+                    return (verdict, reading.usage);
+                }
                 None => self.lines(answer, text, wall),
             },
-            Some(b'd' | b'e' | b':') if is_event_stream(text) => self.lines(answer, text, wall),
-            Some(b'<') => self.page(answer, head, body, wall),
-            Some(_) => Verdict::success(),
+            [b'd' | b'e' | b':', ..] if is_event_stream(text) => self.lines(answer, text, wall),
+            [b'<', ..] => self.page(answer, head, body.as_bytes(), wall),
+            _ => Verdict::success(),
         };
-        if verdict.is_success()
-            && self
-                .tables
-                .as_ref()
-                .is_some_and(|tables| tables.judges_success())
-        {
-            return self.page(answer, head, body, wall);
-        }
-        verdict
+        (verdict, Usage::default())
     }
 
     /// What rules say that mean success answers; good if there is none.

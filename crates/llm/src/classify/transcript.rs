@@ -68,7 +68,7 @@ impl Transcript {
         if is_named_error {
             return self.note_error(event.name, data);
         }
-        let Some(reading) = content::read(data) else {
+        let Some(reading) = content::read(data.as_bytes()) else {
             return;
         };
         if reading.is_error {

@@ -15,6 +15,7 @@ mod responses;
 mod whole;
 
 pub use self::finish::Finish;
+pub(crate) use self::whole::Told;
 use super::{Framing, StreamEvent};
 
 /// The language of a stream's events.

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use http::Uri;
 use http::header::HeaderValue;
-use http::uri::Scheme;
+use http::uri::{PathAndQuery, Scheme};
 use hyper::rt::Executor as _;
 use hyper_util::rt::TokioExecutor;
 use tokio::time::Instant;
@@ -16,6 +16,7 @@ use crate::crew;
 /// One authority.
 pub(super) struct Host {
     name: HeaderValue,
+    root: Uri,
     settings: PoolSpec,
     /// Of each thread of the crew, and of all others together.
     crew: Box<[Mutex<Kept>]>,
@@ -50,6 +51,7 @@ impl Host {
         Self {
             // What is an authority is a header's value.
             name: name.unwrap_or(HeaderValue::from_static("")),
+            root: at(uri, PathAndQuery::from_static("/")),
             settings,
             crew: (1..crew::places()).map(|_| Mutex::default()).collect(),
             others: Mutex::default(),
@@ -59,6 +61,16 @@ impl Host {
     /// What the `host` header says.
     pub(super) fn name(&self) -> &HeaderValue {
         &self.name
+    }
+
+    /// Where a connection leads.
+    pub(super) fn root(&self) -> &Uri {
+        &self.root
+    }
+
+    /// The whole address of what is there under a path.
+    pub(super) fn at(&self, path: PathAndQuery) -> Uri {
+        at(&self.root, path)
     }
 
     /// A connection that stands and is free.
@@ -139,4 +151,12 @@ impl Host {
             .unwrap_or(&self.others);
         kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// The same host's address with another path.
+fn at(uri: &Uri, path: PathAndQuery) -> Uri {
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path);
+    // A host with a path is an address.
+    Uri::from_parts(parts).unwrap_or_default()
 }

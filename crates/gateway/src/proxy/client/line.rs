@@ -5,14 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{HOST, HeaderValue};
-use http::{Request, Response, Uri};
+use http::header::HOST;
+use http::uri::PathAndQuery;
+use http::{Request, Response};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use hyper::client::conn::{TrySendError, http1, http2};
 use tokio::time::Instant;
 
 use super::Failure;
+use super::host::Host;
 
 type Outgoing = Request<Full<Bytes>>;
 
@@ -86,16 +88,17 @@ impl Line {
     }
 
     /// Writes the address as this line's HTTP has it.
-    pub(super) fn address(&self, request: &mut Outgoing, target: &Uri, host: &HeaderValue) {
-        match (&self.sender, target.path_and_query()) {
-            (Sender::Http1(_), Some(path)) => {
-                *request.uri_mut() = path.clone().into();
-                request.headers_mut().insert(HOST, host.clone());
-            }
-            _ => {
-                *request.uri_mut() = target.clone();
-                request.headers_mut().remove(HOST);
-            }
+    pub(super) fn address(&self, request: &mut Outgoing, host: &Host) {
+        let parts = std::mem::take(request.uri_mut()).into_parts();
+        let path = parts
+            .path_and_query
+            .unwrap_or(PathAndQuery::from_static("/"));
+        if self.is_http2() {
+            *request.uri_mut() = host.at(path);
+            request.headers_mut().remove(HOST);
+        } else {
+            *request.uri_mut() = path.into();
+            request.headers_mut().insert(HOST, host.name().clone());
         }
     }
 

@@ -113,7 +113,7 @@ impl Context {
 
     /// The address at which nothing was found, without its query, which may hold a key: a base URL that is wrong shows in it.
     fn address_not_found(&self) -> Option<String> {
-        let address = self.address.as_ref()?;
+        let address = self.not_found.as_ref()?;
         let (scheme, authority) = (address.scheme_str()?, address.authority()?);
         let path = address.path().get(..MOST_OF_PATH);
         let path = path.unwrap_or_else(|| address.path());

@@ -46,7 +46,7 @@ impl Prepared<'_> {
 
 impl<'c> Course<'c> {
     /// The request to a target, as it is about to be sent.
-    pub(super) fn prepare(&mut self, at: usize) -> Result<Prepared<'c>, Refusal> {
+    pub(super) fn prepare(&mut self, at: usize, attempt: &Driven) -> Result<Prepared<'c>, Refusal> {
         self.answers(at);
         let Some(way) = self.ways.get(at) else {
             return Err(Refusal::unsendable());
@@ -61,15 +61,13 @@ impl<'c> Course<'c> {
             .map_err(|_| Refusal::unsendable())?;
         self.name(request.headers_mut());
         trace::begin(self.call, way, &mut request, self.context);
-        self.context.sent_to(request.uri());
-        let limits = self.limits(&way.aim.timeouts, self.context.now());
         tracing::debug!(request_id = self.context.id(), target = %way, host = request.uri().host(), path = request.uri().path(), "attempt");
         let exchange = Exchange {
             facts: &self.call.facts,
             judge: Judge {
                 classifier: self.proxy.classifier().clone(),
                 rules: way.upstream.rules.clone(),
-                limits,
+                limits: attempt.limits.clone(),
             },
             heartbeat: self.proxy.config.heartbeats.of(self.call.facts.protocol()),
         };
@@ -93,7 +91,7 @@ impl<'c> Course<'c> {
     }
 
     /// What an attempt there goes by.
-    pub(super) fn terms(&self, way: &Way<'_>, now: Tick) -> Terms {
+    pub(super) fn terms(&self, way: &Way<'_>, limits: &Limits) -> Terms {
         let policy = way
             .aim
             .scopes
@@ -104,13 +102,14 @@ impl<'c> Course<'c> {
             operation: self.call.facts.operation(),
             shape,
             count: policy.map_or(Count::Call, Policy::count),
-            limit: self.limits(&way.aim.timeouts, now).silence(shape),
+            limit: limits.silence(shape),
             probe_proof: policy.map_or(Duration::ZERO, Policy::probe_proof),
             cancel_counts_after: self.proxy.config.limits.cancel_counts_after,
         }
     }
 
-    fn limits(&self, timeouts: &Timeouts, now: Tick) -> Limits {
+    /// How long an attempt that begins now may take.
+    pub(super) fn limits(&self, timeouts: &Timeouts, now: Tick) -> Limits {
         let route = self.proxy.route(self.call);
         let read_timeout = self.call.headers.get(READ_TIMEOUT);
         let limits = Limits::new(

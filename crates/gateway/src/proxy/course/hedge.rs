@@ -1,6 +1,5 @@
 //! An attempt, and a second one beside it at another target where the first takes longer than most answers do.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use fuseline_llm::{Reason, Standing, Step};
@@ -21,13 +20,13 @@ impl Course<'_> {
         attempt: Box<Driven>,
     ) -> Result<(usize, Box<Driven>, Came), Refusal> {
         let began = self.context.now();
-        let mut first = pin!(self.prepare(at)?.run(attempt));
+        let mut first = Box::pin(self.prepare(at, &attempt)?.run(attempt));
         if let Some(patience) = self.hedge_after(at) {
             if let Ok((attempt, came)) = timeout(patience, &mut first).await {
                 return Ok((at, attempt, came));
             }
             if let Some((other, attempt)) = self.hedge(at, patience) {
-                let mut second = Box::pin(self.prepare(other)?.run(attempt));
+                let mut second = Box::pin(self.prepare(other, &attempt)?.run(attempt));
                 let (is_first, (attempt, came)) = tokio::select! {
                     done = &mut first => (true, done),
                     done = &mut second => (false, done),

@@ -29,7 +29,7 @@ const SECRETIVE: [&str; 9] = [
 const OF_AN_SDK: &str = "x-stainless-";
 
 /// What of an upstream's headers is kept: how the body is to be read, and by which name the provider knows the request.
-const KEPT: [HeaderName; 3] = [
+static KEPT: [HeaderName; 3] = [
     CONTENT_TYPE,
     HeaderName::from_static("request-id"),
     HeaderName::from_static("x-request-id"),

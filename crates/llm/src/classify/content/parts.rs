@@ -2,104 +2,98 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
-use serde_json::value::RawValue;
-
 use super::Raw;
+use crate::json::{Object, Value, object};
 
-#[derive(Deserialize)]
-pub(super) struct BaseResp {
-    #[serde(default)]
-    pub(super) status_code: i64,
+object! {
+    pub(super) struct BaseResp {
+        pub(super) status_code,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Choice<'a> {
-    message: Raw<'a>,
-    delta: Raw<'a>,
-    text: Raw<'a>,
-    pub(super) finish_reason: Raw<'a>,
+object! {
+    pub(super) struct Choice {
+        message,
+        delta,
+        text,
+        pub(super) finish_reason,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Candidate<'a> {
-    content: Raw<'a>,
-    #[serde(rename = "finishReason")]
-    pub(super) finish_reason: Raw<'a>,
+object! {
+    pub(super) struct Candidate {
+        content,
+        pub(super) finish_reason = "finishReason",
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Feedback<'a> {
-    #[serde(rename = "blockReason")]
-    pub(super) block_reason: Raw<'a>,
+object! {
+    pub(super) struct Feedback {
+        pub(super) block_reason = "blockReason",
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Incomplete<'a> {
-    pub(super) reason: Raw<'a>,
+object! {
+    pub(super) struct Incomplete {
+        pub(super) reason,
+    }
 }
 
-/// An OpenAI message or delta; Cohere's and Ollama's are like it.
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Message<'a> {
-    content: Raw<'a>,
-    reasoning_content: Raw<'a>,
-    reasoning: Raw<'a>,
-    reasoning_details: Raw<'a>,
-    thinking: Raw<'a>,
-    refusal: Raw<'a>,
-    audio: Raw<'a>,
-    images: Raw<'a>,
-    tool_calls: Raw<'a>,
-    tool_plan: Raw<'a>,
-    function_call: Raw<'a>,
+object! {
+    /// An OpenAI message or delta; Cohere's and Ollama's are like it.
+    pub(super) struct Message {
+        content,
+        reasoning_content,
+        reasoning,
+        reasoning_details,
+        thinking,
+        refusal,
+        audio,
+        images,
+        tool_calls,
+        tool_plan,
+        function_call,
+    }
 }
 
-/// A delta or block of Anthropic, Bedrock or Cohere, as far as its end goes.
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-pub(super) struct Delta<'a> {
-    pub(super) stop_reason: Raw<'a>,
-    pub(super) finish_reason: Raw<'a>,
+object! {
+    /// A delta or block of Anthropic, Bedrock or Cohere, as far as its end goes.
+    pub(super) struct Delta {
+        pub(super) stop_reason,
+        pub(super) finish_reason,
+    }
 }
 
-/// A delta or the beginning of a block, with its content.
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Piece<'a> {
-    r#type: Raw<'a>,
-    text: Raw<'a>,
-    thinking: Raw<'a>,
-    partial_json: Raw<'a>,
-    #[serde(rename = "toolUse")]
-    tool_use: Raw<'a>,
-    #[serde(rename = "reasoningContent")]
-    reasoning: Raw<'a>,
-    message: Raw<'a>,
+object! {
+    /// A delta or the beginning of a block, with its content.
+    struct Piece {
+        r#type = "type",
+        text,
+        thinking,
+        partial_json,
+        tool_use = "toolUse",
+        reasoning = "reasoningContent",
+        message,
+    }
 }
 
-/// One part of a list: a text, or something that is none.
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Part<'a> {
-    r#type: Raw<'a>,
-    text: Raw<'a>,
-    thinking: Raw<'a>,
-    refusal: Raw<'a>,
-    content: Raw<'a>,
+object! {
+    /// One part of a list: a text, or something that is none.
+    struct Part {
+        r#type = "type",
+        text,
+        thinking,
+        refusal,
+        content,
+    }
 }
 
-#[derive(Default, Deserialize)]
-#[serde(default, bound(deserialize = "'de: 'a"))]
-struct Parts<'a> {
-    parts: Raw<'a>,
-    message: Raw<'a>,
-    content: Raw<'a>,
+object! {
+    struct Parts {
+        parts,
+        message,
+        content,
+    }
 }
 
 impl Choice<'_> {
@@ -114,17 +108,12 @@ impl Choice<'_> {
 
 impl Candidate<'_> {
     pub(super) fn has_content(&self) -> bool {
-        let content = self.content.and_then(object::<Parts<'_>>);
+        let content = self.content.and_then(Parts::read);
         content.is_some_and(|content| list_has(content.parts))
     }
 }
 
-impl<'a> Message<'a> {
-    /// None where it is no object.
-    pub(super) fn read(raw: &'a RawValue) -> Option<Self> {
-        object(raw)
-    }
-
+impl Message<'_> {
     pub(super) fn has_content(&self) -> bool {
         list_has(self.content)
             || any_filled([
@@ -143,8 +132,8 @@ impl<'a> Message<'a> {
 }
 
 /// A delta, or the beginning of a block. One that names a tool is content before it has arguments.
-pub(super) fn piece_has_content(raw: &RawValue) -> bool {
-    let Some(piece) = object::<Piece<'_>>(raw) else {
+pub(super) fn piece_has_content(raw: Value<'_>) -> bool {
+    let Some(piece) = Piece::read(raw) else {
         return false;
     };
     let said = [
@@ -165,12 +154,12 @@ pub(super) fn piece_has_content(raw: &RawValue) -> bool {
 /// OpenAI's list of items, or Bedrock's one message.
 pub(super) fn output_has_content(output: Raw<'_>) -> bool {
     let Some(raw) = output else { return false };
-    if let Some(one) = object::<Parts<'_>>(raw) {
-        let message = one.message.and_then(object::<Parts<'_>>);
+    if let Some(one) = Parts::read(raw) {
+        let message = one.message.and_then(Parts::read);
         return message.is_some_and(|message| list_has(message.content)) || list_has(one.content);
     }
-    list::<&RawValue>(output).into_iter().any(|item| {
-        let part = object::<Part<'_>>(item).unwrap_or_default();
+    raw.elements().any(|item| {
+        let part = Part::read(item).unwrap_or_default();
         match text(part.r#type).as_deref() {
             // Thoughts alone are no answer.
             Some("reasoning") => false,
@@ -184,20 +173,17 @@ pub(super) fn output_has_content(output: Raw<'_>) -> bool {
 /// Whether a list, or what stands in its place, has something in it.
 pub(super) fn list_has(values: Raw<'_>) -> bool {
     let Some(raw) = values else { return false };
-    if raw.get().starts_with('[') {
-        list::<&RawValue>(values).into_iter().any(part_has)
+    if raw.is_list() {
+        raw.elements().any(part_has)
     } else {
         part_has(raw)
     }
 }
 
 /// Text that is not blank; anything that is no text: a tool call, an image, a number.
-fn part_has(raw: &RawValue) -> bool {
-    if !raw.get().starts_with('{') {
+fn part_has(raw: Value<'_>) -> bool {
+    let Some(part) = Part::read(raw) else {
         return is_filled(Some(raw));
-    }
-    let Some(part) = object::<Part<'_>>(raw) else {
-        return true;
     };
     let words = [part.text, part.thinking, part.refusal];
     let is_text = words.iter().any(Option::is_some)
@@ -205,23 +191,15 @@ fn part_has(raw: &RawValue) -> bool {
     if is_text {
         any_filled(words)
     } else {
-        raw.get() != "{}"
+        raw.get() != b"{}"
     }
 }
 
-/// None where it is no object: an array would be taken for a list of the fields.
-pub(super) fn object<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
-    let text = raw.get();
-    if text.starts_with('{') {
-        serde_json::from_str(text).ok()
-    } else {
-        None
-    }
-}
-
-pub(super) fn list<'a, T: Deserialize<'a>>(raw: Raw<'a>) -> Vec<T> {
-    raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
-        .unwrap_or_default()
+/// The objects of a list.
+pub(super) fn list<'a, T: Object<'a>>(raw: Raw<'a>) -> impl Iterator<Item = T> {
+    raw.into_iter()
+        .flat_map(Value::elements)
+        .filter_map(T::read)
 }
 
 pub(super) fn any_filled<const N: usize>(values: [Raw<'_>; N]) -> bool {
@@ -230,10 +208,10 @@ pub(super) fn any_filled<const N: usize>(values: [Raw<'_>; N]) -> bool {
 
 /// Whether a value holds something: no null, nothing empty, no text of blanks alone.
 pub(super) fn is_filled(value: Raw<'_>) -> bool {
-    let Some(value) = value.map(RawValue::get) else {
+    let Some(value) = value else {
         return false;
     };
-    match value.as_bytes() {
+    match value.get() {
         [b'"', inner @ .., b'"'] => !is_blank(inner),
         other => !matches!(other, b"null" | b"false" | b"[]" | b"{}"),
     }
@@ -255,12 +233,7 @@ fn is_blank(inner: &[u8]) -> bool {
     true
 }
 
-/// The text of a string, borrowed unless it is written with escapes.
+/// The text of a string.
 pub(super) fn text(raw: Raw<'_>) -> Option<Cow<'_, str>> {
-    let raw = raw?.get();
-    let inner = raw.strip_prefix('"')?.strip_suffix('"')?;
-    if !inner.contains('\\') {
-        return Some(Cow::Borrowed(inner));
-    }
-    serde_json::from_str::<String>(raw).ok().map(Cow::Owned)
+    raw?.text()
 }

@@ -1,61 +1,61 @@
 //! The usage that a whole answer tells, in whichever dialect it is.
 
-use serde::Deserialize;
-
 use super::Usage;
 use super::json::usage;
+use crate::json::{Object as _, Value, object};
 
-/// The fields of all dialects beside each other: no two of them mean different things by one name.
-#[derive(Deserialize)]
-struct Answer {
-    usage: Option<Tokens>,
-    #[serde(rename = "usageMetadata")]
-    gemini: Option<Gemini>,
-    /// Of Cohere's first version.
-    meta: Option<Meta>,
-    /// Of Ollama.
-    prompt_eval_count: Option<f64>,
-    eval_count: Option<f64>,
+object! {
+    /// Where an answer says it: the fields of all dialects beside each other, since no two of them mean different things
+    /// by one name.
+    pub(crate) struct Told {
+        pub(crate) usage,
+        pub(crate) gemini = "usageMetadata",
+        /// Of Cohere's first version.
+        pub(crate) meta,
+        /// Of Ollama.
+        pub(crate) prompt_eval_count,
+        pub(crate) eval_count,
+    }
 }
 
-#[derive(Default, Deserialize)]
-struct Tokens {
-    prompt_tokens: Option<f64>,
-    completion_tokens: Option<f64>,
-    input_tokens: Option<f64>,
-    output_tokens: Option<f64>,
-    cache_creation_input_tokens: Option<f64>,
-    cache_read_input_tokens: Option<f64>,
-    /// Bedrock writes in another case.
-    #[serde(rename = "inputTokens")]
-    bedrock_input: Option<f64>,
-    #[serde(rename = "outputTokens")]
-    bedrock_output: Option<f64>,
-    #[serde(rename = "cacheReadInputTokens")]
-    bedrock_cache_read: Option<f64>,
-    #[serde(rename = "cacheWriteInputTokens")]
-    bedrock_cache_write: Option<f64>,
-    /// Of Cohere's second version.
-    tokens: Option<Cohere>,
+object! {
+    struct Tokens {
+        prompt_tokens,
+        completion_tokens,
+        input_tokens,
+        output_tokens,
+        cache_creation_input_tokens,
+        cache_read_input_tokens,
+        /// Bedrock writes in another case.
+        bedrock_input = "inputTokens",
+        bedrock_output = "outputTokens",
+        bedrock_cache_read = "cacheReadInputTokens",
+        bedrock_cache_write = "cacheWriteInputTokens",
+        /// Of Cohere's second version.
+        tokens,
+    }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Gemini {
-    prompt_token_count: Option<f64>,
-    candidates_token_count: Option<f64>,
-    thoughts_token_count: Option<f64>,
+object! {
+    struct Gemini {
+        prompt = "promptTokenCount",
+        candidates = "candidatesTokenCount",
+        thoughts = "thoughtsTokenCount",
+    }
 }
 
-#[derive(Deserialize)]
-struct Meta {
-    tokens: Option<Cohere>,
+object! {
+    /// Of Cohere.
+    struct Meta {
+        tokens,
+    }
 }
 
-#[derive(Deserialize)]
-struct Cohere {
-    input_tokens: Option<f64>,
-    output_tokens: Option<f64>,
+object! {
+    struct Cohere {
+        input_tokens,
+        output_tokens,
+    }
 }
 
 impl Usage {
@@ -69,36 +69,37 @@ impl Usage {
     /// assert_eq!(Usage::of_answer(b"no JSON"), Usage::default());
     /// ```
     pub fn of_answer(body: &[u8]) -> Self {
-        serde_json::from_slice(body).map_or_else(|_| Self::default(), Answer::usage)
+        Told::of(body).map_or_else(Self::default, |told| told.usage())
     }
 }
 
-impl Answer {
-    fn usage(self) -> Usage {
-        if let Some(tokens) = self.gemini {
-            let output = [tokens.candidates_token_count, tokens.thoughts_token_count];
-            return usage([tokens.prompt_token_count], output);
+impl Told<'_> {
+    pub(crate) fn usage(&self) -> Usage {
+        let number = |value: Option<Value<'_>>| value?.number();
+        if let Some(tokens) = self.gemini.and_then(Gemini::read) {
+            let output = [tokens.candidates, tokens.thoughts].map(number);
+            return usage([number(tokens.prompt)], output);
         }
-        let told = self.usage.unwrap_or_default();
-        if let Some(tokens) = told
-            .tokens
-            .or_else(|| self.meta.and_then(|meta| meta.tokens))
-        {
-            return usage([tokens.input_tokens], [tokens.output_tokens]);
+        let told = self.usage.and_then(Tokens::read).unwrap_or_default();
+        let of_cohere = || self.meta.and_then(Meta::read)?.tokens;
+        if let Some(tokens) = told.tokens.or_else(of_cohere).and_then(Cohere::read) {
+            return usage(
+                [number(tokens.input_tokens)],
+                [number(tokens.output_tokens)],
+            );
         }
         // Who writes the same count under both names means one of them.
         let input = told.prompt_tokens.or(told.input_tokens);
         let output = told.completion_tokens.or(told.output_tokens);
-        usage(
-            [
-                input.or(told.bedrock_input).or(self.prompt_eval_count),
-                told.cache_creation_input_tokens,
-                told.cache_read_input_tokens,
-                told.bedrock_cache_read,
-                told.bedrock_cache_write,
-            ],
-            [output.or(told.bedrock_output).or(self.eval_count)],
-        )
+        let input = [
+            input.or(told.bedrock_input).or(self.prompt_eval_count),
+            told.cache_creation_input_tokens,
+            told.cache_read_input_tokens,
+            told.bedrock_cache_read,
+            told.bedrock_cache_write,
+        ];
+        let output = output.or(told.bedrock_output).or(self.eval_count);
+        usage(input.map(number), [number(output)])
     }
 }
 
