@@ -7,6 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -164,6 +166,8 @@ impl Traffic {
         let mut first_word = std::pin::pin!(async {
             let _is_silent = timeout(FIRST_WORD, has_asked.notified()).await;
         });
+        // Asked only when it has something to say: drains are rare, and the connection is asked often.
+        let mut draining = FuturesUnordered::from_iter([self.tasks.draining()]);
         let (mut is_draining, mut is_leaving, mut is_ending) = (false, false, false);
         loop {
             tokio::select! {
@@ -175,7 +179,7 @@ impl Traffic {
                     return;
                 }
                 gone = gone.as_mut() => return tracing::trace!(?gone, "a caller is gone"),
-                () = self.tasks.draining(), if !is_draining => is_draining = true,
+                Some(()) = draining.next() => is_draining = true,
                 () = first_word.as_mut(), if is_draining && !is_leaving => {
                     is_leaving = true;
                     connection.as_mut().graceful_shutdown();

@@ -46,7 +46,13 @@ mod tests {
 
     #[test]
     fn pieces_come_out_as_one_and_a_single_one_where_it_lay() {
-        for pieces in [&[][..], &[""], &["", "a"], &["a", "", "b"], &["ab", "c", "d"]] {
+        for pieces in [
+            &[][..],
+            &[""],
+            &["", "a"],
+            &["a", "", "b"],
+            &["ab", "c", "d"],
+        ] {
             let mut gathered = Gathered::default();
             for piece in pieces {
                 gathered.push(Bytes::from_static(piece.as_bytes()));
