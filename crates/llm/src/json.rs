@@ -47,12 +47,29 @@ impl<'a> Value<'a> {
 
     /// An object's keys and values in their order; nothing of any other value.
     pub(crate) fn fields(self) -> Fields<'a> {
-        Fields(Parts::of(self, b'{'))
+        Fields(Parts::of(self.0, b'{'))
     }
 
     /// A list's elements in their order; nothing of any other value.
     pub(crate) fn elements(self) -> Elements<'a> {
-        Elements(Parts::of(self, b'['))
+        Elements(Parts::of(self.0, b'['))
+    }
+
+    /// Those of a list's elements that are objects, read in one go.
+    pub(crate) fn objects<T: Object<'a>>(self) -> impl Iterator<Item = T> {
+        let mut parts = Parts::of(self.0, b'[');
+        std::iter::from_fn(move || {
+            loop {
+                if parts.text.get(parts.at)? != &b'{' {
+                    parts.value()?;
+                    continue;
+                }
+                let mut fields = Fields(Parts::of(parts.text.get(parts.at..)?, b'{'));
+                let object = T::take_all(&mut fields);
+                parts.pass(parts.at + fields.0.end?)?;
+                return Some(object);
+            }
+        })
     }
 
     /// A string's text, borrowed unless it is written with escapes; none where it is no string, or none in Unicode.
@@ -85,39 +102,43 @@ struct Parts<'a> {
     text: &'a [u8],
     at: usize,
     closes: u8,
-    /// The bracket that closes them has come, and nothing else after it.
-    are_over: bool,
+    /// Behind the bracket that closes them, once that has come.
+    end: Option<usize>,
 }
 
 impl<'a> Parts<'a> {
-    /// Of a text that begins with `opens`; none of any other.
-    fn of(Value(text): Value<'a>, opens: u8) -> Self {
-        let closes = if opens == b'{' { b'}' } else { b']' };
+    /// Of what a text begins with, if that is `opens`; none of anything else. More may come after it.
+    fn of(text: &'a [u8], opens: u8) -> Self {
         let is_meant = text.first() == Some(&opens);
         let text = if is_meant { text } else { &[] };
-        let at = past_blanks(text, 1);
         let mut parts = Self {
             text,
-            at,
-            closes,
-            are_over: false,
+            at: past_blanks(text, 1),
+            closes: if opens == b'{' { b'}' } else { b']' },
+            end: None,
         };
-        if text.get(at) == Some(&closes) {
-            parts.end();
+        if text.get(parts.at) == Some(&parts.closes) {
+            parts.close();
         }
         parts
     }
 
-    /// The value that begins here, and moves on behind the comma after it.
+    /// The value that begins here.
     fn value(&mut self) -> Option<Value<'a>> {
         let (start, end) = (self.at, value_end(self.text, self.at)?);
+        self.pass(end)?;
+        self.text.get(start..end).map(Value)
+    }
+
+    /// Moves on behind the comma after the value that ends here.
+    fn pass(&mut self, end: usize) -> Option<()> {
         self.at = past_blanks(self.text, end);
-        match self.text.get(self.at) {
-            Some(b',') => self.at = past_blanks(self.text, self.at + 1),
-            Some(byte) if *byte == self.closes => self.end(),
+        match *self.text.get(self.at)? {
+            b',' => self.at = past_blanks(self.text, self.at + 1),
+            byte if byte == self.closes => self.close(),
             _ => return None,
         }
-        self.text.get(start..end).map(Value)
+        Some(())
     }
 
     /// The key that begins here, and moves on behind its colon.
@@ -125,24 +146,22 @@ impl<'a> Parts<'a> {
         if self.text.get(self.at) != Some(&b'"') {
             return None;
         }
-        let (start, end) = (self.at, string_end(self.text, self.at + 1)?);
-        let colon = past_blanks(self.text, end);
+        let (start, ended) = (self.at, string_end(self.text, self.at + 1)?);
+        let colon = past_blanks(self.text, ended.at);
         if self.text.get(colon) != Some(&b':') {
             return None;
         }
         self.at = past_blanks(self.text, colon + 1);
-        let key = Value(self.text.get(start..end)?);
-        let inner = key.inner()?;
-        if memchr(b'\\', inner).is_none() {
-            return Some(Cow::Borrowed(inner));
+        let key = Value(self.text.get(start..ended.at)?);
+        if ended.is_plain {
+            return key.inner().map(Cow::Borrowed);
         }
         let text = key.text().unwrap_or_default().into_owned();
         Some(Cow::Owned(text.into_bytes()))
     }
 
-    /// The bracket that closes them is here. What comes after it is looked at once.
-    fn end(&mut self) {
-        self.are_over = past_blanks(self.text, self.at + 1) == self.text.len();
+    fn close(&mut self) {
+        self.end = Some(self.at + 1);
         self.at = self.text.len();
     }
 }
@@ -155,15 +174,13 @@ impl<'a> Fields<'a> {
     /// [`were_all`](Self::were_all).
     pub(crate) fn of(text: &'a [u8]) -> Self {
         let start = past_blanks(text, 0);
-        Self(Parts::of(
-            Value(text.get(start..).unwrap_or_default()),
-            b'{',
-        ))
+        Self(Parts::of(text.get(start..).unwrap_or_default(), b'{'))
     }
 
     /// Once there are no more: whether the text was an object, and nothing else.
     pub(crate) fn were_all(&self) -> bool {
-        self.0.are_over
+        let after = self.0.end.map(|end| past_blanks(self.0.text, end));
+        after == Some(self.0.text.len())
     }
 }
 

@@ -7,7 +7,7 @@ mod parts;
 
 use std::borrow::Cow;
 
-use self::parts::{Candidate, Choice, Message, any_filled, is_filled, list, list_has, text};
+use self::parts::{Candidate, Choice, Message, any_filled, is_filled, list_has, text};
 use crate::json::{Object as _, Value, object};
 use crate::stream::{Told, Usage};
 
@@ -155,7 +155,8 @@ impl<'a> Object<'a> {
     /// OpenAI's chat completions and completions, and everybody's who is compatible.
     fn read_choices(&self, reading: &mut Reading<'a>) {
         reading.is_answer |= self.choices.is_some();
-        for choice in list::<Choice<'a>>(self.choices) {
+        let choices = self.choices.into_iter();
+        for choice in choices.flat_map(Value::objects::<Choice<'a>>) {
             reading.has_content |= choice.has_content();
             reading.finish = text(choice.finish_reason)
                 .filter(|reason| !reason.is_empty())
@@ -167,7 +168,7 @@ impl<'a> Object<'a> {
     fn read_candidates(&self, reading: &mut Reading<'a>) {
         if let Some(candidates) = self.candidates {
             reading.is_answer = true;
-            for candidate in list::<Candidate<'a>>(Some(candidates)) {
+            for candidate in candidates.objects::<Candidate<'a>>() {
                 reading.has_content |= candidate.has_content();
                 reading.finish = text(candidate.finish_reason).or_else(|| reading.finish.take());
             }

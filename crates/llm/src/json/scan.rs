@@ -15,7 +15,7 @@ pub(super) fn value_end(text: &[u8], mut at: usize) -> Option<usize> {
     let mut open = Open::default();
     loop {
         at = match text.get(at)? {
-            b'"' => string_end(text, at + 1)?,
+            b'"' => string_end(text, at + 1)?.at,
             b't' => word_end(text, at, b"true")?,
             b'f' => word_end(text, at, b"false")?,
             b'n' => word_end(text, at, b"null")?,
@@ -128,17 +128,28 @@ fn key_end(text: &[u8], at: usize) -> Option<usize> {
     if text.get(at) != Some(&b'"') {
         return None;
     }
-    let at = past_blanks(text, string_end(text, at + 1)?);
+    let at = past_blanks(text, string_end(text, at + 1)?.at);
     (text.get(at) == Some(&b':')).then(|| past_blanks(text, at + 1))
 }
 
-/// Behind the quote that ends a string whose text begins here.
-pub(super) fn string_end(text: &[u8], mut at: usize) -> Option<usize> {
+/// A string, once its end is found.
+pub(super) struct Ended {
+    /// Behind its last quote.
+    pub(super) at: usize,
+    /// It holds no escapes.
+    pub(super) is_plain: bool,
+}
+
+/// Of the string whose text begins here.
+pub(super) fn string_end(text: &[u8], mut at: usize) -> Option<Ended> {
+    let mut is_plain = true;
     loop {
         at = plain_end(text, at)?;
         if text.get(at) == Some(&b'"') {
-            return Some(at + 1);
+            at += 1;
+            return Some(Ended { at, is_plain });
         }
+        is_plain = false;
         at = match text.get(at + 1)? {
             b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => at + 2,
             b'u' => {

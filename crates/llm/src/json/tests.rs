@@ -174,15 +174,27 @@ fn texts_and_numbers_are_read_and_nothing_else_is_taken_for_one() {
     }
 }
 
+object! {
+    struct Told {
+        first,
+        second = "2nd",
+    }
+    even_null { third, }
+}
+
+#[test]
+fn the_objects_of_a_list_are_read_and_whatever_else_it_holds_is_passed_over() {
+    let list = |text: &'static str| Value::read(text.as_bytes()).unwrap().objects::<Told<'_>>();
+    let firsts = |text| -> Vec<_> { list(text).map(|told| told.first.map(Value::get)).collect() };
+    let text = r#"[ 1, {"first":[2]} ,{}, "{}", [{"first":3}], { "second":"]", "first":4 } ]"#;
+    assert_eq!(firsts(text), [Some(&b"[2]"[..]), None, Some(b"4")]);
+    for text in ["[]", "[1]", "{}", r#"{"first":1}"#, "null"] {
+        assert!(firsts(text).is_empty(), "{text}");
+    }
+}
+
 #[test]
 fn an_object_has_the_fields_that_tell() {
-    object! {
-        struct Told {
-            first,
-            second = "2nd",
-        }
-        even_null { third, }
-    }
     let read = |text: &'static str| Told::read(Value::read(text.as_bytes()).unwrap());
     let told = read(r#"{"first":1,"2nd":null,"second":2,"third":null,"first":3}"#).unwrap();
     assert_eq!(told.first.unwrap().get(), b"3");

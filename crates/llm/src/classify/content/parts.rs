@@ -195,13 +195,6 @@ fn part_has(raw: Value<'_>) -> bool {
     }
 }
 
-/// The objects of a list.
-pub(super) fn list<'a, T: Object<'a>>(raw: Raw<'a>) -> impl Iterator<Item = T> {
-    raw.into_iter()
-        .flat_map(Value::elements)
-        .filter_map(T::read)
-}
-
 pub(super) fn any_filled<const N: usize>(values: [Raw<'_>; N]) -> bool {
     values.into_iter().any(is_filled)
 }
