@@ -1,11 +1,14 @@
-//! What a verdict costs: nanoseconds of one core, by what came back.
+//! What a verdict costs, and what routing wants to know of a request: nanoseconds of one core.
 
 use std::hint::black_box;
 use std::io::Write as _;
 use std::time::SystemTime;
 
 use anyhow::Result;
-use fuseline_llm::{Answer, Body, Classifier, Ending, Event, Head, Operation, Transcript};
+use fuseline_llm::{
+    Answer, Body, Classifier, Ending, Event, Head, Operation, Protocol, RequestFacts, Transcript,
+};
+use http::Method;
 
 use crate::quickest::quickest;
 
@@ -19,7 +22,7 @@ const EVENT: &str = r#"{"id":"chatcmpl-0123456789","object":"chat.completion.chu
 /// Prints a row for each sort of answer.
 pub(crate) fn measure() -> Result<()> {
     let mut out = std::io::stdout().lock();
-    writeln!(out, "| answer | bytes | ns a verdict |\n|---|---:|---:|")?;
+    writeln!(out, "| answer | bytes | ns |\n|---|---:|---:|")?;
     let mut row =
         |name: &str, bytes: usize, nanos: f64| writeln!(out, "| {name} | {bytes} | {nanos:.0} |");
     for (name, provider, status, body) in answers() {
@@ -40,6 +43,19 @@ pub(crate) fn measure() -> Result<()> {
     let mut transcript = Transcript::default();
     let nanos = nanoseconds(|| transcript.note(black_box(&event)));
     row("one event of a stream", EVENT.len(), nanos)?;
+    for (name, turns) in [("a request", 1), ("a request, a long conversation", 200)] {
+        let body = request(turns);
+        let nanos = nanoseconds(|| {
+            let facts = RequestFacts::read(
+                Protocol::OpenAi,
+                &Method::POST,
+                "/v1/chat/completions",
+                black_box(body.as_bytes()),
+            );
+            let _ = black_box(facts);
+        });
+        row(name, body.len(), nanos)?;
+    }
     Ok(())
 }
 
@@ -61,6 +77,14 @@ pub(crate) fn answer<'a>(provider: &'a str, status: u16, body: Body<'a>) -> Answ
 /// A success of which only the head is asked about.
 pub(crate) fn not_inspected() -> Answer<'static> {
     answer("openai", 200, Body::Unread)
+}
+
+/// A conversation of so many turns, whose model is named at its end.
+fn request(turns: usize) -> String {
+    let said = WORDS.repeat(5);
+    let turn = format!(r#"{{"role":"user","content":"{said}\n{said}"}}"#);
+    let messages = vec![turn; turns].join(",");
+    format!(r#"{{"messages":[{messages}],"stream":true,"model":"large"}}"#)
 }
 
 fn classified(answer: &Answer<'_>) -> f64 {
