@@ -10,11 +10,7 @@ pub(super) fn past_blanks(text: &[u8], mut at: usize) -> usize {
     at
 }
 
-// Neither of the two is inlined: they are long, called from many places, and the less code a call goes through the more
-// of it stays at hand.
-
 /// Behind the value that begins here; none where none does. However deep it is: who calls decides how long it may be.
-#[inline(never)]
 pub(super) fn value_end(text: &[u8], mut at: usize) -> Option<usize> {
     let mut open = Open::default();
     loop {
@@ -145,7 +141,6 @@ pub(super) struct Ended {
 }
 
 /// Of the string whose text begins here.
-#[inline(never)]
 pub(super) fn string_end(text: &[u8], mut at: usize) -> Option<Ended> {
     let mut is_plain = true;
     loop {
@@ -170,25 +165,26 @@ pub(super) fn string_end(text: &[u8], mut at: usize) -> Option<Ended> {
 }
 
 /// The next quote or backslash; none where there is none, or where something comes before it that a string may not hold.
-#[inline]
-fn plain_end(text: &[u8], mut at: usize) -> Option<usize> {
-    // Keys are short; what is long is worth a call.
-    for _ in 0..SHORT {
-        let Some(word) = text.get(at..).and_then(|rest| rest.first_chunk()) else {
-            break;
-        };
-        if let Some(found) = special_in(*word) {
-            at += found;
-            return text.get(at).filter(|byte| **byte >= b' ').map(|_| at);
-        }
-        at += WORD;
-    }
+fn plain_end(text: &[u8], at: usize) -> Option<usize> {
     let rest = text.get(at..)?;
+    let (words, tail) = rest.as_chunks();
+    // Keys are short; what is long is worth a call.
+    for (index, word) in words.iter().take(SHORT).enumerate() {
+        if let Some(found) = special_in(*word) {
+            return (word.get(found)? >= &b' ').then_some(at + index * WORD + found);
+        }
+    }
+    let (start, is_all_seen) = (words.len().min(SHORT) * WORD, words.len() <= SHORT);
+    let rest = if is_all_seen {
+        tail
+    } else {
+        rest.get(start..)?
+    };
     let found = memchr2(b'"', b'\\', rest)?;
     // All of them are looked at, which the processor does for many at once.
     let plain = rest.get(..found)?;
     let least = plain.iter().fold(u8::MAX, |least, byte| least.min(*byte));
-    (least >= b' ').then_some(at + found)
+    (least >= b' ').then_some(at + start + found)
 }
 
 /// Bytes of a word of the processor's.

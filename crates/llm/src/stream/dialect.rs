@@ -147,11 +147,7 @@ impl Dialect {
             }
             _ => {}
         }
-        let text = &*event.data;
-        // Most events are in plain letters, which is seen sooner.
-        if !text.is_ascii() && std::str::from_utf8(text).is_err() {
-            return None;
-        }
+        let text = std::str::from_utf8(&event.data).ok()?;
         match self {
             Self::Anthropic => json::look(text, anthropic::Event::look),
             Self::Bedrock => json::look(text, |data: bedrock::Event<'_>| data.look(event.name)),

@@ -31,6 +31,9 @@ fn answers_with_something_in_them_are_good() {
         r#"{"choices":[{"message":{"content":"","reasoning_content":"hm"},"finish_reason":"stop"}]}"#,
         r#"{"choices":[{"message":{"content":"","function_call":{"name":"f"}},"finish_reason":"function_call"}]}"#,
         r#"{"choices":[{"text":"","finish_reason":"length"}]}"#,
+        // One odd field, or one that stands twice, says nothing against the others.
+        r#"{"choices":[null,{"message":{"content":"Hi"},"finish_reason":7}],"usage":"none","error":null}"#,
+        r#"{"choices":[],"choices":[{"message":{"content":"","content":"Hi"}}]}"#,
         r#"{"choices":[{"text":" more","finish_reason":"stop"}]}"#,
         r#"{"choices":[{"message":{"content":""},"finish_reason":"stop"},{"message":{"content":"x"},"finish_reason":"stop"}]}"#,
         r#"{"object":"response","status":"completed","error":null,"output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}"#,

@@ -1,52 +1,61 @@
 //! Anthropic messages: events by type. A stop reason makes the answer whole; `message_stop` follows it.
 
-use super::json::{any_filled, finish, is_error, text, usage};
+use serde::Deserialize;
+
+use super::json::{Raw, Text, any_filled, finish, is_error, text, usage};
 use super::{CallStage, Look};
-use crate::json::{Object as _, object};
 
-object! {
-    pub(super) struct Event {
-        kind = "type",
-        delta,
-        content_block,
-        message,
-        usage,
-        error,
-    }
+#[derive(Deserialize)]
+pub(super) struct Event<'e> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Text<'e>>,
+    #[serde(borrow)]
+    delta: Option<Delta<'e>>,
+    #[serde(borrow)]
+    content_block: Option<Block<'e>>,
+    message: Option<Message>,
+    usage: Option<Tokens>,
+    #[serde(borrow)]
+    error: Raw<'e>,
 }
 
-object! {
-    struct Delta {
-        text,
-        thinking,
-        signature,
-        partial_json,
-        citation,
-        stop_reason,
-    }
+#[derive(Deserialize)]
+struct Delta<'e> {
+    #[serde(borrow)]
+    text: Raw<'e>,
+    #[serde(borrow)]
+    thinking: Raw<'e>,
+    #[serde(borrow)]
+    signature: Raw<'e>,
+    #[serde(borrow)]
+    partial_json: Raw<'e>,
+    #[serde(borrow)]
+    citation: Raw<'e>,
+    #[serde(borrow)]
+    stop_reason: Option<Text<'e>>,
 }
 
-object! {
-    struct Block {
-        kind = "type",
-        text,
-        thinking,
-    }
+#[derive(Deserialize)]
+struct Block<'e> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Text<'e>>,
+    #[serde(borrow)]
+    text: Raw<'e>,
+    #[serde(borrow)]
+    thinking: Raw<'e>,
 }
 
-object! {
-    struct Message {
-        usage,
-    }
+#[derive(Deserialize)]
+struct Message {
+    usage: Option<Tokens>,
 }
 
-object! {
-    struct Tokens {
-        input_tokens,
-        cache_creation_input_tokens,
-        cache_read_input_tokens,
-        output_tokens,
-    }
+#[derive(Deserialize)]
+struct Tokens {
+    input_tokens: Option<f64>,
+    cache_creation_input_tokens: Option<f64>,
+    cache_read_input_tokens: Option<f64>,
+    output_tokens: Option<f64>,
 }
 
 impl Event<'_> {
@@ -55,20 +64,21 @@ impl Event<'_> {
             is_error: is_error(self.error),
             ..Look::default()
         };
-        match &*text(self.kind) {
+        match text(self.kind.as_ref()) {
             "error" => look.is_error = true,
             "content_block_start" => {
-                let block = self.content_block.and_then(Block::read);
-                look.output = block.as_ref().is_some_and(Block::is_output);
-                let is_tool_call = block.is_some_and(|block| block.is_tool_call());
-                look.tool_call = is_tool_call.then_some(CallStage::Open);
+                let block = self.content_block.as_ref();
+                look.output = block.is_some_and(Block::is_output);
+                look.tool_call = block
+                    .is_some_and(Block::is_tool_call)
+                    .then_some(CallStage::Open);
             }
             "content_block_stop" => look.tool_call = Some(CallStage::Closed),
             "message_stop" => look.is_marker = true,
             _ => {}
         }
-        if let Some(delta) = self.delta.and_then(Delta::read) {
-            look.finish = finish(delta.stop_reason);
+        if let Some(delta) = self.delta {
+            look.finish = finish(delta.stop_reason.as_ref());
             look.output |= any_filled([
                 delta.text,
                 delta.thinking,
@@ -77,8 +87,7 @@ impl Event<'_> {
                 delta.citation,
             ]);
         }
-        let of_message = || Message::read(self.message?)?.usage;
-        let tokens = self.usage.or_else(of_message).and_then(Tokens::read);
+        let tokens = self.usage.or_else(|| self.message?.usage);
         look.usage = tokens.map(|tokens| {
             let input = [
                 tokens.input_tokens,
@@ -94,13 +103,13 @@ impl Event<'_> {
 impl Block<'_> {
     /// Text and thinking begin empty; every other block begins with something.
     fn is_output(&self) -> bool {
-        match &*text(self.kind) {
+        match text(self.kind.as_ref()) {
             "" | "text" | "thinking" => any_filled([self.text, self.thinking]),
             _ => true,
         }
     }
 
     fn is_tool_call(&self) -> bool {
-        text(self.kind).ends_with("tool_use")
+        text(self.kind.as_ref()).ends_with("tool_use")
     }
 }

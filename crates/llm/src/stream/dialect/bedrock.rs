@@ -1,54 +1,66 @@
 //! Bedrock's ConverseStream: events by the name in their frame. Exceptions have frames of their own.
 
-use super::json::{any_filled, finish, is_filled, usage};
+use serde::Deserialize;
+
+use super::json::{Raw, Text, any_filled, finish, is_filled, usage};
 use super::{CallStage, Finish, Look};
-use crate::json::{Object as _, object};
 
-object! {
-    pub(super) struct Event {
-        start,
-        delta,
-        stop_reason = "stopReason",
-        usage,
-    }
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Event<'e> {
+    #[serde(borrow)]
+    start: Option<Start<'e>>,
+    #[serde(borrow)]
+    delta: Option<Delta<'e>>,
+    #[serde(borrow)]
+    stop_reason: Option<Text<'e>>,
+    usage: Option<Tokens>,
 }
 
-object! {
-    struct Start {
-        tool_use = "toolUse",
-    }
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Start<'e> {
+    #[serde(borrow)]
+    tool_use: Raw<'e>,
 }
 
-object! {
-    struct Delta {
-        text,
-        reasoning_content = "reasoningContent",
-        tool_use = "toolUse",
-        citation,
-    }
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Delta<'e> {
+    #[serde(borrow)]
+    text: Raw<'e>,
+    #[serde(borrow)]
+    reasoning_content: Option<Reasoning<'e>>,
+    #[serde(borrow)]
+    tool_use: Option<ToolUse<'e>>,
+    #[serde(borrow)]
+    citation: Raw<'e>,
 }
 
-object! {
-    struct Reasoning {
-        text,
-        signature,
-        redacted_content = "redactedContent",
-    }
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Reasoning<'e> {
+    #[serde(borrow)]
+    text: Raw<'e>,
+    #[serde(borrow)]
+    signature: Raw<'e>,
+    #[serde(borrow)]
+    redacted_content: Raw<'e>,
 }
 
-object! {
-    struct ToolUse {
-        input,
-    }
+#[derive(Deserialize)]
+struct ToolUse<'e> {
+    #[serde(borrow)]
+    input: Raw<'e>,
 }
 
-object! {
-    struct Tokens {
-        input = "inputTokens",
-        cache_read = "cacheReadInputTokens",
-        cache_write = "cacheWriteInputTokens",
-        output = "outputTokens",
-    }
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tokens {
+    input_tokens: Option<f64>,
+    cache_read_input_tokens: Option<f64>,
+    cache_write_input_tokens: Option<f64>,
+    output_tokens: Option<f64>,
 }
 
 impl Event<'_> {
@@ -56,24 +68,25 @@ impl Event<'_> {
         let mut look = Look::default();
         match name {
             Some("contentBlockStart") => {
-                let start = self.start.and_then(Start::read);
-                look.output = start.is_some_and(|start| is_filled(start.tool_use));
+                look.output = self.start.is_some_and(|start| is_filled(start.tool_use));
                 look.tool_call = look.output.then_some(CallStage::Open);
             }
             Some("contentBlockDelta") => {
-                let delta = self.delta.and_then(Delta::read);
-                look.output = delta.is_some_and(|delta| delta.is_filled());
+                look.output = self.delta.is_some_and(|delta| delta.is_filled())
             }
             Some("contentBlockStop") => look.tool_call = Some(CallStage::Closed),
             Some("messageStop") => {
-                look.finish = finish(self.stop_reason).or(Some(Finish::Stop));
+                look.finish = finish(self.stop_reason.as_ref()).or(Some(Finish::Stop));
             }
             _ => {}
         }
-        let tokens = self.usage.and_then(Tokens::read);
-        look.usage = tokens.map(|tokens| {
-            let input = [tokens.input, tokens.cache_read, tokens.cache_write];
-            usage(input, [tokens.output])
+        look.usage = self.usage.map(|tokens| {
+            let input = [
+                tokens.input_tokens,
+                tokens.cache_read_input_tokens,
+                tokens.cache_write_input_tokens,
+            ];
+            usage(input, [tokens.output_tokens])
         });
         look
     }
@@ -81,16 +94,15 @@ impl Event<'_> {
 
 impl Delta<'_> {
     fn is_filled(&self) -> bool {
-        let tool = self.tool_use.and_then(ToolUse::read).unwrap_or_default();
-        let reasoning = self.reasoning_content.and_then(Reasoning::read);
-        let reasoning = reasoning.unwrap_or_default();
-        any_filled([
-            self.text,
-            self.citation,
-            tool.input,
-            reasoning.text,
-            reasoning.signature,
-            reasoning.redacted_content,
-        ])
+        let tool_input = self.tool_use.as_ref().and_then(|tool| tool.input);
+        let reasoning = self.reasoning_content.as_ref();
+        any_filled([self.text, self.citation, tool_input])
+            || reasoning.is_some_and(|reasoning| {
+                any_filled([
+                    reasoning.text,
+                    reasoning.signature,
+                    reasoning.redacted_content,
+                ])
+            })
     }
 }

@@ -2,76 +2,87 @@
 //!
 //! An error is any chunk with `error`, whatever else it holds; older vLLM says `object: error`, Venice `error_type`.
 
-use super::json::{any_filled, finish, is_error, look_of, text, usage};
+use serde::Deserialize;
+
+use super::json::{Each, Element, Raw, Text, any_filled, finish, is_error, look_of, text, usage};
 use super::{CallStage, Look};
-use crate::json::{Object as _, object};
 
-object! {
-    pub(super) struct Chunk {
-        choices,
-        error,
-        error_type,
-        error_message,
-        object,
-        usage,
-        x_groq,
-    }
+#[derive(Deserialize)]
+pub(super) struct Chunk<'e> {
+    #[serde(borrow)]
+    choices: Option<Each<Choice<'e>>>,
+    #[serde(borrow)]
+    error: Raw<'e>,
+    #[serde(borrow)]
+    error_type: Raw<'e>,
+    #[serde(borrow)]
+    error_message: Raw<'e>,
+    #[serde(borrow)]
+    object: Option<Text<'e>>,
+    usage: Option<Tokens>,
+    x_groq: Option<Groq>,
 }
 
-object! {
-    struct Choice {
-        delta,
-        text,
-        finish_reason,
-    }
+#[derive(Deserialize)]
+struct Choice<'e> {
+    #[serde(borrow)]
+    delta: Option<Delta<'e>>,
+    #[serde(borrow)]
+    text: Raw<'e>,
+    #[serde(borrow)]
+    finish_reason: Option<Text<'e>>,
 }
 
-object! {
-    struct Delta {
-        content,
-        reasoning_content,
-        reasoning,
-        reasoning_details,
-        refusal,
-        audio,
-        tool_calls,
-        function_call,
-    }
+#[derive(Default, Deserialize)]
+struct Delta<'e> {
+    #[serde(borrow)]
+    content: Raw<'e>,
+    #[serde(borrow)]
+    reasoning_content: Raw<'e>,
+    #[serde(borrow)]
+    reasoning: Raw<'e>,
+    #[serde(borrow)]
+    reasoning_details: Raw<'e>,
+    #[serde(borrow)]
+    refusal: Raw<'e>,
+    #[serde(borrow)]
+    audio: Raw<'e>,
+    #[serde(borrow)]
+    tool_calls: Raw<'e>,
+    #[serde(borrow)]
+    function_call: Raw<'e>,
 }
 
-object! {
-    struct Tokens {
-        prompt_tokens,
-        completion_tokens,
-    }
+#[derive(Clone, Copy, Deserialize)]
+struct Tokens {
+    prompt_tokens: Option<f64>,
+    completion_tokens: Option<f64>,
 }
 
-object! {
-    struct Groq {
-        usage,
-    }
+#[derive(Deserialize)]
+struct Groq {
+    usage: Option<Tokens>,
 }
 
 impl Chunk<'_> {
     pub(super) fn look(self) -> Look {
-        let mut look = look_of(self.choices, Choice::look);
+        let mut look = look_of(self.choices);
         look.is_error = is_error(self.error)
             || any_filled([self.error_type, self.error_message])
-            || text(self.object) == "error";
+            || text(self.object.as_ref()) == "error";
         // Whoever sends a call and its finish in one chunk has sent it whole.
         if look.finish.is_some() {
             look.tool_call = None;
         }
-        let of_groq = || Groq::read(self.x_groq?)?.usage;
-        let tokens = self.usage.or_else(of_groq).and_then(Tokens::read);
+        let tokens = self.usage.or_else(|| self.x_groq?.usage);
         look.usage = tokens.map(|tokens| usage([tokens.prompt_tokens], [tokens.completion_tokens]));
         look
     }
 }
 
-impl Choice<'_> {
+impl Element for Choice<'_> {
     fn look(self) -> Look {
-        let delta = self.delta.and_then(Delta::read).unwrap_or_default();
+        let delta = self.delta.unwrap_or_default();
         let is_tool_call = any_filled([delta.tool_calls, delta.function_call]);
         let is_said = any_filled([
             delta.content,
@@ -84,7 +95,7 @@ impl Choice<'_> {
         ]);
         Look {
             output: is_said || is_tool_call,
-            finish: finish(self.finish_reason),
+            finish: finish(self.finish_reason.as_ref()),
             tool_call: is_tool_call.then_some(CallStage::Open),
             ..Look::default()
         }

@@ -1,82 +1,96 @@
 //! Gemini: chunks with candidates. A blocked prompt has none, and a reason instead.
 
-use super::json::{any_filled, finish, is_error, look_of, text, usage};
+use serde::Deserialize;
+
+use super::json::{Each, Element, Raw, Text, any_filled, finish, is_error, look_of, text, usage};
 use super::{Finish, Look};
-use crate::json::{Object as _, object};
 
-object! {
-    pub(super) struct Chunk {
-        candidates,
-        prompt_feedback = "promptFeedback",
-        usage_metadata = "usageMetadata",
-        error,
-    }
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Chunk<'e> {
+    #[serde(borrow)]
+    candidates: Option<Each<Candidate<'e>>>,
+    #[serde(borrow)]
+    prompt_feedback: Option<Feedback<'e>>,
+    usage_metadata: Option<Tokens>,
+    #[serde(borrow)]
+    error: Raw<'e>,
 }
 
-object! {
-    struct Candidate {
-        content,
-        finish_reason = "finishReason",
-    }
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate<'e> {
+    #[serde(borrow)]
+    content: Option<Content<'e>>,
+    #[serde(borrow)]
+    finish_reason: Option<Text<'e>>,
 }
 
-object! {
-    struct Content {
-        parts,
-    }
+#[derive(Deserialize)]
+struct Content<'e> {
+    #[serde(borrow)]
+    parts: Option<Each<Part<'e>>>,
 }
 
-object! {
-    struct Part {
-        text,
-        function_call = "functionCall",
-        inline_data = "inlineData",
-        file_data = "fileData",
-        executable_code = "executableCode",
-        code_execution_result = "codeExecutionResult",
-    }
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'e> {
+    #[serde(borrow)]
+    text: Raw<'e>,
+    #[serde(borrow)]
+    function_call: Raw<'e>,
+    #[serde(borrow)]
+    inline_data: Raw<'e>,
+    #[serde(borrow)]
+    file_data: Raw<'e>,
+    #[serde(borrow)]
+    executable_code: Raw<'e>,
+    #[serde(borrow)]
+    code_execution_result: Raw<'e>,
 }
 
-object! {
-    struct Feedback {
-        block_reason = "blockReason",
-    }
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feedback<'e> {
+    #[serde(borrow)]
+    block_reason: Option<Text<'e>>,
 }
 
-object! {
-    struct Tokens {
-        prompt = "promptTokenCount",
-        candidates = "candidatesTokenCount",
-        thoughts = "thoughtsTokenCount",
-    }
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tokens {
+    prompt_token_count: Option<f64>,
+    candidates_token_count: Option<f64>,
+    thoughts_token_count: Option<f64>,
 }
 
 impl Chunk<'_> {
     pub(super) fn look(self) -> Look {
-        let mut look = look_of(self.candidates, Candidate::look);
-        let feedback = self.prompt_feedback.and_then(Feedback::read);
-        if !text(feedback.and_then(|feedback| feedback.block_reason)).is_empty() {
+        let feedback = self.prompt_feedback.as_ref();
+        let blocked = text(feedback.and_then(|feedback| feedback.block_reason.as_ref()));
+        let mut look = look_of(self.candidates);
+        if !blocked.is_empty() {
             look.finish = Some(Finish::Policy("prompt_blocked"));
         }
         look.is_error = is_error(self.error);
-        let tokens = self.usage_metadata.and_then(Tokens::read);
-        look.usage =
-            tokens.map(|tokens| usage([tokens.prompt], [tokens.candidates, tokens.thoughts]));
+        look.usage = self.usage_metadata.map(|tokens| {
+            let output = [tokens.candidates_token_count, tokens.thoughts_token_count];
+            usage([tokens.prompt_token_count], output)
+        });
         look
     }
 }
 
-impl Candidate<'_> {
+impl Element for Candidate<'_> {
     fn look(self) -> Look {
-        let parts = self.content.and_then(Content::read);
         Look {
-            finish: finish(self.finish_reason),
-            ..look_of(parts.and_then(|content| content.parts), Part::look)
+            finish: finish(self.finish_reason.as_ref()),
+            ..look_of(self.content.and_then(|content| content.parts))
         }
     }
 }
 
-impl Part<'_> {
+impl Element for Part<'_> {
     fn look(self) -> Look {
         Look {
             output: any_filled([

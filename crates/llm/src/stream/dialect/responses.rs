@@ -1,75 +1,84 @@
 //! OpenAI responses: events by type. There is no `[DONE]`.
 
-use super::json::{any_filled, finish, is_error, is_filled, text, usage};
+use serde::Deserialize;
+
+use super::json::{Raw, Text, any_filled, finish, is_error, is_filled, text, usage};
 use super::{CallStage, Finish, Look};
-use crate::json::{Object as _, object};
 
-object! {
-    pub(super) struct Event {
-        kind = "type",
-        delta,
-        text,
-        refusal,
-        arguments,
-        partial_image_b64,
-        item,
-        response,
-        error,
-    }
+#[derive(Deserialize)]
+pub(super) struct Event<'e> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Text<'e>>,
+    #[serde(borrow)]
+    delta: Raw<'e>,
+    #[serde(borrow)]
+    text: Raw<'e>,
+    #[serde(borrow)]
+    refusal: Raw<'e>,
+    #[serde(borrow)]
+    arguments: Raw<'e>,
+    #[serde(borrow)]
+    partial_image_b64: Raw<'e>,
+    #[serde(borrow)]
+    item: Option<Item<'e>>,
+    #[serde(borrow)]
+    response: Option<Response<'e>>,
+    #[serde(borrow)]
+    error: Raw<'e>,
 }
 
-object! {
-    struct Item {
-        kind = "type",
-    }
+#[derive(Deserialize)]
+struct Item<'e> {
+    #[serde(borrow, rename = "type")]
+    kind: Option<Text<'e>>,
 }
 
-object! {
-    struct Response {
-        output,
-        incomplete_details,
-        usage,
-    }
+#[derive(Deserialize)]
+struct Response<'e> {
+    #[serde(borrow)]
+    output: Raw<'e>,
+    #[serde(borrow)]
+    incomplete_details: Option<Incomplete<'e>>,
+    usage: Option<Tokens>,
 }
 
-object! {
-    struct Incomplete {
-        reason,
-    }
+#[derive(Deserialize)]
+struct Incomplete<'e> {
+    #[serde(borrow)]
+    reason: Option<Text<'e>>,
 }
 
-object! {
-    struct Tokens {
-        input_tokens,
-        output_tokens,
-    }
+#[derive(Deserialize)]
+struct Tokens {
+    input_tokens: Option<f64>,
+    output_tokens: Option<f64>,
 }
 
 impl Event<'_> {
     pub(super) fn look(self) -> Look {
-        let item = self.item.and_then(Item::read).unwrap_or_default();
-        let is_tool_call = || text(item.kind).ends_with("_call");
-        let response = self.response.and_then(Response::read).unwrap_or_default();
+        let item = self.item.as_ref().and_then(|item| item.kind.as_ref());
+        let is_tool_call = text(item).ends_with("_call");
+        let response = self.response.as_ref();
         let mut look = Look {
             is_error: is_error(self.error),
             ..Look::default()
         };
-        match &*text(self.kind) {
+        match text(self.kind.as_ref()) {
             "error" | "response.failed" => look.is_error = true,
             "response.completed" => {
                 look.finish = Some(Finish::Stop);
-                look.output = is_filled(response.output);
+                look.output = response.is_some_and(|response| is_filled(response.output));
             }
             "response.incomplete" => {
-                let details = response.incomplete_details.and_then(Incomplete::read);
-                let reason = details.and_then(|details| details.reason);
+                let details = response.and_then(|response| response.incomplete_details.as_ref());
+                let reason = details.and_then(|details| details.reason.as_ref());
                 look.finish = finish(reason).or(Some(Finish::Stop));
             }
-            "response.output_item.added" if is_tool_call() => {
+            "response.output_item.added" if is_tool_call => {
                 look.tool_call = Some(CallStage::Open);
                 look.output = true;
             }
-            "response.output_item.done" if is_tool_call() => {
+            "response.output_item.done" if is_tool_call => {
                 look.tool_call = Some(CallStage::Closed);
                 look.output = true;
             }
@@ -83,7 +92,7 @@ impl Event<'_> {
                 ]);
             }
         }
-        let tokens = response.usage.and_then(Tokens::read);
+        let tokens = response.and_then(|response| response.usage.as_ref());
         look.usage = tokens.map(|tokens| usage([tokens.input_tokens], [tokens.output_tokens]));
         look
     }

@@ -2,7 +2,7 @@
 
 use super::Usage;
 use super::json::usage;
-use crate::json::{Object as _, object};
+use crate::json::{Object as _, Value, object};
 
 object! {
     /// Where an answer says it: the fields of all dialects beside each other, since no two of them mean different things
@@ -75,13 +75,18 @@ impl Usage {
 
 impl Told<'_> {
     pub(crate) fn usage(&self) -> Usage {
+        let number = |value: Option<Value<'_>>| value?.number();
         if let Some(tokens) = self.gemini.and_then(Gemini::read) {
-            return usage([tokens.prompt], [tokens.candidates, tokens.thoughts]);
+            let output = [tokens.candidates, tokens.thoughts].map(number);
+            return usage([number(tokens.prompt)], output);
         }
         let told = self.usage.and_then(Tokens::read).unwrap_or_default();
-        let of_cohere = || Meta::read(self.meta?)?.tokens;
+        let of_cohere = || self.meta.and_then(Meta::read)?.tokens;
         if let Some(tokens) = told.tokens.or_else(of_cohere).and_then(Cohere::read) {
-            return usage([tokens.input_tokens], [tokens.output_tokens]);
+            return usage(
+                [number(tokens.input_tokens)],
+                [number(tokens.output_tokens)],
+            );
         }
         // Who writes the same count under both names means one of them.
         let input = told.prompt_tokens.or(told.input_tokens);
@@ -93,7 +98,8 @@ impl Told<'_> {
             told.bedrock_cache_read,
             told.bedrock_cache_write,
         ];
-        usage(input, [output.or(told.bedrock_output).or(self.eval_count)])
+        let output = output.or(told.bedrock_output).or(self.eval_count);
+        usage(input.map(number), [number(output)])
     }
 }
 
