@@ -170,8 +170,7 @@ impl Attempt {
         wall: SystemTime,
         now: Tick,
     ) -> Verdict {
-        let (verdict, usage) = classifier.judge(answer, wall);
-        self.exchange.usage = usage;
+        let verdict = classifier.judge(answer, wall, &mut self.exchange.usage);
         self.judged(verdict, now)
     }
 

@@ -125,21 +125,24 @@ impl Classifier {
     /// The verdict on an exchange; `wall` is what time it is, for hints that are dates. Looks at no more than the
     /// first 64 KiB of a failure's body. Never panics, whatever the bytes.
     pub fn classify(&self, answer: &Answer<'_>, wall: SystemTime) -> Verdict {
-        self.judge(answer, wall).0
+        self.judge(answer, wall, &mut Usage::default())
     }
 
-    /// As [`classify`](Self::classify), and what a model's whole answer says that it used, which is read in the same go.
-    pub(crate) fn judge(&self, answer: &Answer<'_>, wall: SystemTime) -> (Verdict, Usage) {
+    /// As [`classify`](Self::classify), and notes what a model's whole answer says that it used, which is read in the same
+    /// go.
+    pub(crate) fn judge(
+        &self,
+        answer: &Answer<'_>,
+        wall: SystemTime,
+        usage: &mut Usage,
+    ) -> Verdict {
         match &answer.head {
-            Some(head) if head.is_success() => self.success(answer, head, wall),
-            Some(head) => (self.no_success(answer, head, wall), Usage::default()),
-            None => {
-                let verdict = match answer.ending {
-                    Ending::Broken(fault) => classify_fault(fault, Phase::BeforeHead),
-                    Ending::Left | Ending::Complete => left(Scope::Provider),
-                };
-                (verdict, Usage::default())
-            }
+            Some(head) if head.is_success() => self.success(answer, head, wall, usage),
+            Some(head) => self.no_success(answer, head, wall),
+            None => match answer.ending {
+                Ending::Broken(fault) => classify_fault(fault, Phase::BeforeHead),
+                Ending::Left | Ending::Complete => left(Scope::Provider),
+            },
         }
     }
 

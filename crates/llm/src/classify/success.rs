@@ -28,23 +28,23 @@ const MAY_BE_EMPTY: [&str; 7] = [
 ];
 
 impl Classifier {
-    /// The verdict on an exchange whose status is a success, and what its answer says that it used.
+    /// The verdict on an exchange whose status is a success; notes what its answer says that it used.
     pub(super) fn success(
         &self,
         answer: &Answer<'_>,
         head: &Head<'_>,
         wall: SystemTime,
-    ) -> (Verdict, Usage) {
-        let verdict = match (answer.ending, answer.operation, answer.body) {
+        usage: &mut Usage,
+    ) -> Verdict {
+        match (answer.ending, answer.operation, answer.body) {
             (_, _, Body::Stream(transcript)) => self.stream(answer, transcript, wall),
             (Ending::Left, ..) => left(Scope::Provider),
             (Ending::Broken(fault), ..) => classify_fault(fault, Phase::Body(Shape::Plain)),
             (Ending::Complete, Operation::Create, Body::Whole(body)) => {
-                return self.plain(answer, head, body, wall);
+                self.plain(answer, head, body, wall, usage)
             }
             (Ending::Complete, ..) => Verdict::success(),
-        };
-        (verdict, Usage::default())
+        }
     }
 
     fn plain(
@@ -53,23 +53,25 @@ impl Classifier {
         head: &Head<'_>,
         body: &[u8],
         wall: SystemTime,
-    ) -> (Verdict, Usage) {
+        usage: &mut Usage,
+    ) -> Verdict {
         if body.is_empty() {
-            return (classify_end(answer.operation, 0), Usage::default());
+            return classify_end(answer.operation, 0);
         }
-        let (verdict, usage) = if let Some(reading) = content::read(body) {
-            (self.reading(answer, &reading, body, wall), reading.usage)
+        let verdict = if let Some(reading) = content::read(body) {
+            *usage = reading.usage;
+            self.reading(answer, &reading, body, wall)
         } else if let Ok(text) = std::str::from_utf8(body) {
-            self.text(answer, head, text, wall)
+            self.text(answer, head, text, wall, usage)
         } else {
             // Sound, or an image.
-            return (Verdict::success(), Usage::default());
+            return Verdict::success();
         };
         let tables = self.tables.as_ref();
         if verdict.is_success() && tables.is_some_and(Tables::judges_success) {
-            return (self.page(answer, head, body, wall), usage);
+            return self.page(answer, head, body, wall);
         }
-        (verdict, usage)
+        verdict
     }
 
     /// What is no JSON as it came.
@@ -79,22 +81,22 @@ impl Classifier {
         head: &Head<'_>,
         body: &str,
         wall: SystemTime,
-    ) -> (Verdict, Usage) {
+        usage: &mut Usage,
+    ) -> Verdict {
         let text = body.trim_start_matches('\u{feff}').trim();
-        let verdict = match text.as_bytes() {
+        match text.as_bytes() {
             [] => nothing_usable(),
             json @ [b'{' | b'[', ..] => match content::read(json) {
                 Some(reading) => {
-                    let verdict = self.reading(answer, &reading, json, wall);
-                    return (verdict, reading.usage);
+                    *usage = reading.usage;
+                    self.reading(answer, &reading, json, wall)
                 }
                 None => self.lines(answer, text, wall),
             },
             [b'd' | b'e' | b':', ..] if is_event_stream(text) => self.lines(answer, text, wall),
             [b'<', ..] => self.page(answer, head, body.as_bytes(), wall),
             _ => Verdict::success(),
-        };
-        (verdict, Usage::default())
+        }
     }
 
     /// What rules say that mean success answers; good if there is none.
