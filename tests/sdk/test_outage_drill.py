@@ -75,15 +75,17 @@ def begin(serve_two, primary, spare):
 
 
 # In the short form one call of a hundred is fewer than are under way at once: a single pause of a busy machine would decide.
+# It runs beside all other tests, and its forty callers, both providers and whoever looks for the end share what these leave:
+# more than a second has been seen to go by so. The long forms have the machine to themselves.
 @pytest.mark.parametrize(
-    ("outage", "breaker", "route", "within"),
+    ("outage", "breaker", "route", "within", "slack"),
     [
-        pytest.param(90.0, "", "", 99, id="full", marks=pytest.mark.long),
-        pytest.param(90.0, "", "retries = 0", 99, id="full_without_repeats", marks=pytest.mark.long),
-        pytest.param(9.0, SHORT, "", 95, id="tenth"),
+        pytest.param(90.0, "", "", 99, 1.0, id="full", marks=pytest.mark.long),
+        pytest.param(90.0, "", "retries = 0", 99, 1.0, id="full_without_repeats", marks=pytest.mark.long),
+        pytest.param(9.0, SHORT, "", 95, 2.0, id="tenth"),
     ],
 )
-def test_an_outage_under_load(begin, primary, outage, breaker, route, within, measured):
+def test_an_outage_under_load(begin, primary, outage, breaker, route, within, slack, measured):
     gateway = begin(breaker, route)
     with Crowd(gateway) as crowd:
         started = time.monotonic()
@@ -117,7 +119,7 @@ def test_an_outage_under_load(begin, primary, outage, breaker, route, within, me
     assert in_vain <= THRESHOLD + under_way + probes
     assert usual < normal + 0.1
     assert slow < normal + 1.0
-    assert back - recovered < rest + 2 * LATENCY + 1.0, "the rest of the cooldown, and two probes by who happens to call"
+    assert back - recovered < rest + 2 * LATENCY + slack, "the rest of the cooldown, and two probes by who happens to call"
 
 
 FAULTS = {
