@@ -222,7 +222,7 @@ pub(crate) trait Object<'a>: Default {
         fields.were_all().then_some(object)
     }
 
-    #[doc(hidden)]
+    /// Takes all that are left.
     fn take_all(fields: &mut Fields<'a>) -> Self {
         let mut object = Self::default();
         for (key, value) in fields {
