@@ -1,8 +1,8 @@
 //! Looking into JSON without building anything of it.
 //!
 //! A text is passed over from front to back, what a model or a user wrote in it by `memchr`, and so at the speed of memory;
-//! what is asked for is given as the slice where it stands. `serde_json` has no way to do that: by it, a value that is not
-//! looked into is read byte by byte, and one inside of another once for each of them.
+//! what is asked for is given as the slice where it stands. By `serde_json`, a value that is not looked into is
+//! passed over eight bytes at a time, and one inside of another once for each of them.
 //!
 //! Which texts are JSON is decided as `serde_json` does (RFC 8259), and tests hold the two against each
 //! other. Half a surrogate pair, as some servers send where a letter spans two events, is no fault, and of several equal

@@ -183,7 +183,13 @@ impl<'a> Object<'a> {
     /// OpenAI's responses, as a whole and as events; Bedrock's converse has an `output` as well.
     fn read_responses(&self, kind: &str, reading: &mut Reading<'a>) {
         if let Some(response) = self.response.filter(|_| kind.starts_with("response.")) {
-            if let Some(mut whole) = read(response.get()) {
+            // It holds no further one; somebody's invention may, as deep as it is long.
+            if let Some(inner) = Object::read(response) {
+                let inner = Object {
+                    response: None,
+                    ..inner
+                };
+                let mut whole = inner.reading();
                 whole.is_answer = false;
                 // An event of a stream holds the answer so far: only the last one says how it ended.
                 let is_last = matches!(kind, "response.completed" | "response.incomplete");

@@ -224,3 +224,15 @@ fn a_body_that_broke_off_is_no_answer() {
         (Some(Kind::Network), Evidence::Fault(Fault::Reset))
     );
 }
+
+#[test]
+fn an_answer_within_answers_is_looked_into_once_however_deep_it_goes() {
+    let within = |levels: usize| {
+        let opened = r#"{"type":"response.completed","response":"#.repeat(levels);
+        let said =
+            r#"{"output":[{"type":"message","content":[{"type":"output_text","text":"Hi"}]}]}"#;
+        plain(&(opened + said + &"}".repeat(levels)))
+    };
+    assert!(within(1).is_success());
+    assert_eq!(within(20_000).kind, within(2).kind);
+}
